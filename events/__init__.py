@@ -36,6 +36,7 @@ from everlog.events.derived import (
 )
 from everlog.events.digest import GENESIS, canonical_bytes, digest, digest_at, extend, link, tombstone
 from everlog.events.errors import (
+    A2aError,
     AlreadyDecided,
     ArchiveDown,
     ArchiveError,
@@ -135,6 +136,7 @@ __all__ = [
     "MODEL_CALLS",
     "RANDOM_BITS",
     "STOPS",
+    "A2aError",
     "AgentConfigured",
     "AgentCreated",
     "AgentDeleted",

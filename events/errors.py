@@ -205,6 +205,10 @@ class McpError(EverlogError):
     """An MCP server could not be started or reached, or what it offers cannot be read; nothing was called."""
 
 
+class A2aError(EverlogError):
+    """An agent of another program could not be reached, or its card cannot be used; nothing was sent to it."""
+
+
 class ArchiveError(EverlogError):
     """The index of memories cannot be used. Nothing is lost: the index can be rebuilt from the log."""
 

@@ -15,6 +15,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from everlog.actors.a2a.remote_functions import a2a_tools
     from everlog.actors.agent.agent_setup import InitialBlock, Settings
     from everlog.actors.agent.conversation_import import ImportedMessage
     from everlog.actors.agent_ref import AgentRef
@@ -251,6 +252,7 @@ __all__ = [
     "UserLogin",
     "UserMessage",
     "WrongSequence",
+    "a2a_tools",
     "cancelled",
     "connect",
     "connect_system",
@@ -290,6 +292,7 @@ _MODULES = {
     "Tool": "everlog.actors.functions.tools",
     "RerunOptions": "everlog.actors.rerun.rerun",
     "Selection": "everlog.actors.erasure.selection",
+    "a2a_tools": "everlog.actors.a2a.remote_functions",
     "cancelled": "everlog.actors.ports.function_call",
     "connect": "everlog.interfaces.client.connect",
     "connect_system": "everlog.interfaces.client.connect",

@@ -47,7 +47,7 @@ def servers_of(root: Path) -> Mapping[str, ServerEntry]:
     path = servers_file(root)
     text = _text(path)
     if text:
-        _check_owner(path)
+        check_owner(path)
     return parse_servers(text, str(path))
 
 
@@ -135,13 +135,13 @@ def _check_url(entry: ServerEntry, where: list[str], path: str, text: str) -> No
         )  # fmt: skip
 
 
-def _check_owner(path: Path) -> None:
-    """Raise BadInput for a file that another user owns or can write to: it names programs that are run."""
+def check_owner(path: Path) -> None:
+    """Raise BadInput for a file that another user owns or can write to: it says what is run, and where secrets go."""
     found = path.stat()
     if found.st_uid not in (os.geteuid(), 0) or stat.S_IMODE(found.st_mode) & (stat.S_IWGRP | stat.S_IWOTH):
         raise BadInput(
-            f"{path} names programs that everlog runs, and another user of this machine can write to it. Make it yours "
-            f"alone: `chmod go-w {path}`. Nothing was run."
+            f"{path} says what everlog runs and where it sends secrets, and another user of this machine can write to "
+            f"it. Make it yours alone: `chmod go-w {path}`. Nothing was run."
         )
 
 
@@ -186,22 +186,27 @@ def entry_text(name: str, entry: ServerEntry) -> str:
         for field, value in msgspec.to_builtins(entry).items()
         if value != msgspec.to_builtins(ServerEntry())[field] and field != "tools"
     }
-    lines = [f"[{TABLE}.{name}]", *(f"{field} = {_value(value)}" for field, value in fields.items())]
+    lines = [f"[{TABLE}.{name}]", *(f"{field} = {toml_value(value)}" for field, value in fields.items())]
     for pattern, rule in entry.tools.items():
         said = {key: value for key, value in msgspec.to_builtins(rule).items() if value is not None}
-        lines += ["", f"[{TABLE}.{name}.tools.{_quoted(pattern)}]", *(f"{k} = {_value(v)}" for k, v in said.items())]
+        lines += [
+            "",
+            f"[{TABLE}.{name}.tools.{toml_text(pattern)}]",
+            *(f"{k} = {toml_value(v)}" for k, v in said.items()),
+        ]
     return "\n".join(lines) + "\n"
 
 
-def _value(value: Any) -> str:
+def toml_value(value: Any) -> str:
+    """Return a value as TOML writes it."""
     if isinstance(value, dict):
-        return "{ " + ", ".join(f"{_quoted(key)} = {_value(one)}" for key, one in value.items()) + " }"
+        return "{ " + ", ".join(f"{toml_text(key)} = {toml_value(one)}" for key, one in value.items()) + " }"
     if isinstance(value, list | tuple):
-        return "[" + ", ".join(map(_value, value)) + "]"
-    return _quoted(value) if isinstance(value, str) else str(value).lower()
+        return "[" + ", ".join(map(toml_value, value)) + "]"
+    return toml_text(value) if isinstance(value, str) else str(value).lower()
 
 
-def _quoted(text: str) -> str:
+def toml_text(text: str) -> str:
     """Return a basic string of TOML, which is one of JSON with DEL escaped."""
     return msgspec.json.encode(text).decode().replace("\x7f", "\\u007F")
 

@@ -35,8 +35,8 @@ from everlog.store.base.permissions import make_folders
 MANIFEST = "manifest.json"
 VERSION = 1
 NOT_INSIDE = (
-    "models.toml", "mcp.toml", "everlog.toml", "keys and other variables", "files of your own functions", "workspaces",
-    "names that `everlog rename` gave",
+    "models.toml", "mcp.toml", "a2a.toml", "everlog.toml", "keys and other variables", "files of your own functions",
+    "workspaces", "names that `everlog rename` gave",
     "the search index, which is built again from the logs", "probe findings, which `everlog models test` makes again",
 )  # fmt: skip
 """Things that a folder of `export --all` does not hold."""

@@ -1,6 +1,7 @@
-"""Define the permissions of the functions that reach outside. Imports nothing heavy.
+"""Define what is given to agents with each command: functions, and the permissions of those that reach outside. Nothing
+of it is stored. Imports nothing heavy.
 
-Used by `args_shared.py` and `args_talk.py`. A permission is never stored: it is given with each command.
+Used by the other args_ files.
 """
 
 import argparse
@@ -32,4 +33,29 @@ def grant_options(parser: argparse.ArgumentParser) -> None:
         metavar="MODEL",
         type=argument_values.allowed,
         help="model that answers the agent's questions (default: the agent's own model)",
+    )
+
+
+def tools(parser: argparse.ArgumentParser) -> None:
+    """Add files with the user's own functions, servers that lend functions, and remote agents."""
+    parser.add_argument(
+        "--tools",
+        metavar="FILE.py",
+        action="append",
+        default=[],
+        help="Python file with your own functions; give it each time; repeatable",
+    )
+    parser.add_argument(
+        "--mcp",
+        metavar="SERVER",
+        action="append",
+        default=[],
+        help="MCP server whose functions the agent gets; give it each time; repeatable",
+    )
+    parser.add_argument(
+        "--a2a",
+        metavar="REMOTE",
+        action="append",
+        default=[],
+        help="remote agent that the agent may ask; give it each time; repeatable",
     )

@@ -5,7 +5,7 @@ Used by `command_parser`, which imports every args_ file at each start of `everl
 
 import argparse
 
-from everlog.interfaces.cli.args_grants import grant_options
+from everlog.interfaces.cli.args_grants import grant_options, tools
 from everlog.interfaces.cli.args_selection import name_or_pattern, times
 from everlog.interfaces.cli.args_shared import (
     ENDS,
@@ -19,7 +19,6 @@ from everlog.interfaces.cli.args_shared import (
     runtime,
     settings,
     shards,
-    tools,
     yes_option,
 )
 from everlog.interfaces.cli.args_talk import approval_settings, function_rule_settings, optional_function_settings

@@ -6,8 +6,9 @@ Used by `command_parser`, which is loaded at each start of `everlog`.
 
 import argparse
 
+from everlog.interfaces.cli.args_grants import tools
 from everlog.interfaces.cli.args_selection import names, times
-from everlog.interfaces.cli.args_shared import base_url, json, placement, runtime, shards, tools
+from everlog.interfaces.cli.args_shared import base_url, json, placement, runtime, shards
 from everlog.interfaces.cli.command_spec import CommandSpec
 from everlog.interfaces.common import argument_values
 
@@ -50,6 +51,13 @@ _MCP_TEST = """\
 Starts the server, and shows each function with the name that models call, with
 its effect, and with whether calls wait for a person. Exit code 1: the server
 offers something else than what was accepted."""
+
+_A2A_ADD = """\
+Reads the card of an agent of another program, and writes it into a2a.toml in
+the store. Agents ask it by the function ask_NAME, if --a2a NAME gives it to
+them. Secrets are never written: --token takes the name of a variable. Models
+read --description, or what the card says now, and nothing that it says later.
+docs/how_to/a2a.md has the steps."""
 
 _MCP_SERVE = """\
 Speaks the Model Context Protocol on stdin and stdout, for a program on this
@@ -134,6 +142,22 @@ def _serving_mcp(parser: argparse.ArgumentParser) -> None:
     shards(parser)
 
 
+def _remote(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("remote_name", metavar="NAME", help="name for the remote agent")
+
+
+def _adding_remote(parser: argparse.ArgumentParser) -> None:
+    _remote(parser)
+    parser.add_argument("url", metavar="URL", help="address of its card, or the one below which the card is")
+    parser.add_argument("--description", metavar="TEXT", help="what it can be asked for, in words for models")
+    parser.add_argument("--token", metavar="VARIABLE", help="variable with the token that it needs")
+    parser.add_argument("--header", metavar="NAME=VARIABLE", action="append", default=[],
+                        help="header of requests, and the variable with its value; repeatable")  # fmt: skip
+    parser.add_argument("--without-approval", action="store_true", help="ask it without waiting for a person")
+    parser.add_argument("--repeats", action="store_true",
+                        help="it takes each message once by its id, so one that was cut off is sent again")  # fmt: skip
+
+
 def _refreshing(parser: argparse.ArgumentParser) -> None:
     _server(parser)
     parser.add_argument("--accept", action="store_true", help="let agents get what the server offers now")
@@ -163,6 +187,15 @@ COMMANDS = (
                 (_server, json)),
     CommandSpec("mcp serve", "http.mcp.stdio_command:serve", "be a server of agents for a program that speaks MCP",
                 "everlog mcp serve --agent sam", (_serving_mcp, runtime, tools, base_url), _MCP_SERVE),
+    CommandSpec("a2a add", "a2a.a2a_commands:add", "add an agent of another program, which agents may ask",
+                "everlog a2a add partner https://agents.example.com/partner --token PARTNER_KEY",
+                (_adding_remote, json), _A2A_ADD),
+    CommandSpec("a2a list", "a2a.a2a_commands:list_all", "list the remote agents that may be asked", "everlog a2a list",
+                (json,), reads_only=True),
+    CommandSpec("a2a test", "a2a.a2a_commands:test", "read the card of a remote agent, and show it",
+                "everlog a2a test partner", (_remote, json), reads_only=True),
+    CommandSpec("a2a remove", "a2a.a2a_commands:remove", "remove a remote agent", "everlog a2a remove partner",
+                (_remote, json)),
     CommandSpec("traces", "show.traces_command:traces", "export turns as traces of OpenTelemetry",
                 "everlog traces 'support-*' --since 1d --otlp http://127.0.0.1:4318", (_tracing, json), _TRACES,
                 reads_only=True, usage="[PATTERN ...] --otlp URL | --out FILE"),

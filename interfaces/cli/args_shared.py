@@ -7,7 +7,7 @@ docs/reference/cli.md has the table of the options that mean the same in every c
 import argparse
 from typing import Any
 
-from everlog.interfaces.cli.args_grants import grant_options
+from everlog.interfaces.cli.args_grants import grant_options, tools
 from everlog.interfaces.common import argument_values
 
 Group = Any
@@ -126,24 +126,6 @@ def block_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--description", metavar="TEXT", help="purpose of the block, in words for the model")
     switch(parser, "--read-only", "agents can read the block, but not edit it")
-
-
-def tools(parser: argparse.ArgumentParser) -> None:
-    """Add files with the user's own functions, and servers that lend functions."""
-    parser.add_argument(
-        "--tools",
-        metavar="FILE.py",
-        action="append",
-        default=[],
-        help="Python file with your own functions; give it each time; repeatable",
-    )
-    parser.add_argument(
-        "--mcp",
-        metavar="SERVER",
-        action="append",
-        default=[],
-        help="MCP server whose functions the agent gets; give it each time; repeatable",
-    )
 
 
 def runtime(parser: argparse.ArgumentParser) -> None:

@@ -5,6 +5,7 @@ Used by `command_parser`, which is loaded at each start of `everlog`.
 
 import argparse
 
+from everlog.interfaces.cli.args_grants import tools
 from everlog.interfaces.cli.args_selection import names, sorting, times
 from everlog.interfaces.cli.args_shared import (
     as_of,
@@ -17,7 +18,6 @@ from everlog.interfaces.cli.args_shared import (
     query,
     records,
     runtime,
-    tools,
     words,
 )
 from everlog.interfaces.cli.command_spec import CommandSpec

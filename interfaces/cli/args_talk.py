@@ -5,7 +5,7 @@ Used by `command_parser`, which is loaded at each start of `everlog`.
 
 import argparse
 
-from everlog.interfaces.cli.args_grants import grant_options
+from everlog.interfaces.cli.args_grants import grant_options, tools
 from everlog.interfaces.cli.args_shared import (
     base_url,
     blocks,
@@ -17,7 +17,6 @@ from everlog.interfaces.cli.args_shared import (
     opening,
     runtime,
     system,
-    tools,
     window,
 )
 from everlog.interfaces.cli.command_spec import CommandSpec

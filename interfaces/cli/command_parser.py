@@ -84,6 +84,7 @@ COMMANDS = (
 """Every command, in the order of the help. A name of two words belongs to a group."""
 
 GROUPS = {
+    "a2a": "add, list, test and remove agents of other programs, which agents may ask",
     "archive": "search and edit archival memory, and maintain its index",
     "block": "add, change and remove memory blocks",
     "cluster": "show the state of a cluster",

@@ -47,8 +47,8 @@ if TYPE_CHECKING:
 
 
 def system_of(args: Namespace, world: CommandEnvironment, archive: ArchiveClient | None = None) -> LocalSystem:
-    """Return the agents of the store for reading, with the functions of --tools and --mcp. `archive`: the index, see
-    `searching`.
+    """Return the agents of the store for reading, with the functions of --tools, --mcp and --a2a. `archive`: the index,
+    see `searching`.
     """
     grants = grants_of(args)
     return LocalSystem(
@@ -302,16 +302,19 @@ def _block(text: str) -> InitialBlock:
 
 
 def lent_tools(args: Namespace) -> list[Tool]:
-    """Return the functions that the arguments lend to agents: those of --tools, and of the servers of --mcp. Raises
-    BadInput.
+    """Return the functions that the arguments lend to agents: those of --tools, of the servers of --mcp, and of the
+    remote agents of --a2a. Raises BadInput.
     """
-    own = [tool for path in getattr(args, "tools", []) for tool in tools_in(Path(path))]
-    servers = getattr(args, "mcp", [])
-    if not servers:
-        return own
-    from everlog.actors.mcp.mcp_functions import mcp_tools
+    lent = [tool for path in getattr(args, "tools", []) for tool in tools_in(Path(path))]
+    if servers := getattr(args, "mcp", []):
+        from everlog.actors.mcp.mcp_functions import mcp_tools
 
-    return [*own, *mcp_tools(root_of(args), *servers)]
+        lent += mcp_tools(root_of(args), *servers)
+    if agents := getattr(args, "a2a", []):
+        from everlog.actors.a2a.remote_functions import a2a_tools
+
+        lent += a2a_tools(root_of(args), *agents)
+    return lent
 
 
 def tools_in(path: Path) -> list[Tool]:

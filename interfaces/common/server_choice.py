@@ -39,6 +39,7 @@ KEY_BYTES_MAX = 4096
 
 FILES_ONLY = frozenset(
     {
+        "a2a add", "a2a list", "a2a remove", "a2a test",
         "archive check", "archive rebuild", "archive status", "cluster status", "console", "down", "fleet",
         "keys create", "keys list", "keys revoke", "log check", "log repair-register", "log seal", "log stats",
         "mcp add", "mcp list", "mcp refresh", "mcp remove", "mcp serve", "mcp test", "ping",
@@ -54,7 +55,7 @@ _BELONGS = {
 WITHOUT_STORE = frozenset({"", "completion", "config", "doctor", "explain", "help", "tour"})
 """Commands that concern this machine: they do not read the variable of the server."""
 OF_SERVER = ("runtime", "workspace", "allow_host", "helper", "base_url", "shards")
-"""Options of the process that runs agents, besides --tools and --mcp."""
+"""Options of the process that runs agents, besides --tools, --mcp and --a2a."""
 
 
 class ChosenServer:
@@ -229,7 +230,7 @@ def check_no_options_of_server(args: Namespace) -> None:
     defaults = getattr(args, "defaults", None)
     local = {"allow_host"} if args.command == "load" else set()  # whose pages this process reads
     given = [name for name in OF_SERVER if name not in local and getattr(args, name, None)]
-    for name in ("tools", "mcp"):
+    for name in ("tools", "mcp", "a2a"):
         values = getattr(args, name, None)
         if values and (defaults is None or values != defaults.listed(name)):
             given.append(name)

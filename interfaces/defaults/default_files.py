@@ -186,7 +186,7 @@ def applied(args: Namespace, environment: MutableMapping[str, str] = os.environ)
     args.defaults = defaults
     if getattr(args, "command", "") == "chat" and args.name is None:
         args.name = defaults.of("agent") or "sam"
-    for name in ("tools", "mcp"):
+    for name in ("tools", "mcp", "a2a"):
         if not getattr(args, name, True):
             setattr(args, name, defaults.listed(name))
     files = {key.variable: defaults.of(key.name) for key in KEYS if key.variable}

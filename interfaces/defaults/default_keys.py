@@ -45,6 +45,7 @@ KEYS = (
     DefaultKey("tools", "--tools", "files with your own functions, relative to the file of defaults", "none",
                scope="user", is_list=True, of_files=True),
     DefaultKey("mcp", "--mcp", "MCP servers whose functions agents get", "none", scope="user", is_list=True),
+    DefaultKey("a2a", "--a2a", "remote agents that agents may ask", "none", scope="user", is_list=True),
     DefaultKey("agent", "NAME", "agent of `chat`, and of `send` with a text alone", "sam for `chat`"),
     DefaultKey("model", "--model", "model of a new agent", "offline", new_agents=True),
     DefaultKey("zone", "--zone", "time zone of a new agent", "UTC", new_agents=True),

@@ -197,6 +197,29 @@ asyncio.run(main())
         "ClusterError",
     ),
     ErrorPage(
+        "A2aError",
+        "An agent of another program could not be reached, or its card cannot be used. Nothing was sent to it.",
+        (
+            "The address of the card does not answer, leads elsewhere, or has something else.",
+            "The agent speaks another version of A2A, or at another place than its card.",
+            "A variable that the agent needs is not set where the command runs.",
+        ),
+        (
+            "Read the card: `everlog a2a test NAME`.",
+            "Correct its entry in the file `a2a.toml` of the store, or remove it and add it again.",
+            "Set the variable, and repeat the command.",
+        ),
+        """\
+import asyncio
+
+from everlog.actors.a2a.remote_agents import RemoteAgent
+from everlog.actors.a2a.sdk_calls import read_card
+
+asyncio.run(read_card("partner", RemoteAgent(card="https://agents.example.com", token="NO_SUCH_VARIABLE"), {}))
+""",
+        "EverlogError",
+    ),
+    ErrorPage(
         "McpError",
         "A server that lends functions to agents could not be started or reached, or its list of functions cannot be "
         "read. Nothing was called.",

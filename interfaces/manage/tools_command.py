@@ -1,7 +1,7 @@
 """`everlog tools`: list the functions that an agent may call, with their effects, and which of them wait for a person.
 
 Called by `cli.command_run`. A log grants nothing: a function of the user is described by its schema in the log, and is
-missing here unless --tools or --mcp gives it.
+missing here unless --tools, --mcp or --a2a gives it.
 """
 
 from argparse import Namespace
@@ -13,6 +13,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from everlog.actors.a2a.remote_functions import RemoteFunction
 from everlog.actors.functions.extras import NAMES as EXTRAS
 from everlog.actors.functions.memgpt_functions import BUILTIN
 from everlog.actors.functions.memory_functions import NAMES as MEMORY_NAMES
@@ -48,7 +49,7 @@ def tools(args: Namespace, world: CommandEnvironment) -> int:
     heads = ["function", "from", "effect", "calls"] + (["rules"] if any(row["rules"] for row in rows) else [])
     table = Table(*heads, box=box.SIMPLE_HEAD)
     for row in rows:
-        effect = _EFFECTS[row["effect"]] if row["effect"] else "unknown: give --tools or --mcp"
+        effect = _EFFECTS[row["effect"]] if row["effect"] else "unknown: give --tools, --mcp or --a2a"
         words = _APPROVALS[row["approval"]] + (" (some, by argument)" if row["by_argument"] else "")
         cells = (row["name"], row["source"], effect, words, "\n".join(row["rules"]))
         table.add_row(*(Text(sanitize(cell)) for cell in cells[: len(heads)]))
@@ -77,6 +78,8 @@ def _source(name: str, tool: Tool | None) -> str:
     """Return where a function comes from. `tool`: the function, if it is here."""
     if isinstance(tool, McpFunction):
         return f"MCP server {tool.server}"
+    if isinstance(tool, RemoteFunction):
+        return f"remote agent {tool.remote}"
     if name in _OWN:
         return "everlog"
     if name in MEMORY_NAMES:

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from everlog.events import (
+    A2aError,
     AlreadyDecided,
     ArchiveError,
     BadInput,
@@ -51,6 +52,7 @@ STATUSES: Mapping[type[EverlogError], int] = {
     ArchiveError: 503,
     HostLost: 503,
     McpError: 502,
+    A2aError: 502,
     ClusterError: 503,
     FunctionError: 400,
     EverlogError: 500,

@@ -17,12 +17,13 @@ SUB_ROOMS: Mapping[str, Sequence[str]] = {
     "projections": ("search", "hot", "fleet"),
     "actors": (
         "ports", "models", "prompt", "formats", "recollection", "memory", "derivation", "functions", "mail", "mcp",
-        "rules", "agent", "deriving", "postbox", "replay", "rerun", "reports", "feed", "archive", "erasure", "gateway",
-        "hosting", "cluster",
+        "a2a", "rules", "agent", "deriving", "postbox", "replay", "rerun", "reports", "feed", "archive", "erasure",
+        "gateway", "hosting", "cluster",
     ),
     "interfaces": (
         "defaults", "wire", "client", "common", "line_editor", "output", "documents", "imports", "show", "talk",
-        "manage", "memories", "replay_console", "fleet", "operate", "mcp", "http", "explain", "cli", "tour", "testing",
+        "manage", "memories", "replay_console", "fleet", "operate", "mcp", "a2a", "http", "explain", "cli", "tour",
+        "testing",
     ),
 }  # fmt: skip
 """The sub-rooms of each room, lowest first: a sub-room may import itself and those before it. The top of a room comes

@@ -217,8 +217,10 @@ def test_an_erased_task_is_still_a_task(tmp_path: Path) -> None:
             async with sdk_client(server.address, "sam") as client:
                 task = await task_of(client, said("A pin", "m-1", context="ctx-9"))
                 await server.call("POST", "/agents/sam/erasures", {"match": ["pin"]}, status=202)
-                while "pin" in str(left := await client.get_task(GetTaskRequest(id=task.id))):
-                    await asyncio.sleep(0)
+                while server.service.tasks:
+                    await asyncio.wait(set(server.service.tasks))
+                left = await client.get_task(GetTaskRequest(id=task.id))
+                assert "pin" not in str(left)
             assert (left.status.state, left.id) == (TaskState.TASK_STATE_COMPLETED, task.id)
 
     asyncio.run(main())

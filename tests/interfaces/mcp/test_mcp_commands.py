@@ -60,7 +60,7 @@ def test_an_agent_calls_a_function_of_a_server_that_it_was_given(cli: Line, tmp_
     assert file.read_text() == "put tea\n"
     rows = {row["name"]: row for row in cli.json("tools", "sam", "--mcp", "raw")}
     assert (rows["raw__put"]["source"], rows["raw__act"]["approval"]) == ("MCP server raw", "ask")
-    assert "unknown: give --tools or --mcp" in cli.ok("tools", "sam")
+    assert "unknown: give --tools, --mcp or --a2a" in cli.ok("tools", "sam")
     cli.ok("send", "sam", "Again")
     assert "raw__put" not in {row["name"] for row in cli.json("tools", "sam", "--mcp", "raw")}
     assert "There is no MCP server 'other'" in cli.fails("send", "sam", "Hi", "--mcp", "other")
