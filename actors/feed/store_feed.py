@@ -310,7 +310,7 @@ class FeedReader:
                 continue
             left = self._store.partition(move.partition)
             with suppress(CorruptLog, StoreError):
-                if move.partition in self._watch.ends() or left.path.exists():
+                if move.partition in self._watch.ends() or self._store.disk.exists(left.path):
                     departed = next(PartitionReader(left).read(record.agent_id, move.seq, move.seq), None)
                     if departed is not None:
                         found.setdefault(record.commit, []).append((move.partition, departed.commit))

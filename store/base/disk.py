@@ -3,8 +3,7 @@
 Every file operation of the store goes through `Disk`, so that a test can substitute a disk that fails, fills up or
 forgets unsynced writes. Errors are OSError here; `storage_error` turns them into StoreError for callers.
 
-Used by every file of `store` that reads or writes the log. A method that is added to `Disk` must be added to
-`MemoryDisk` and to the disks of `tests/sim` and `tests/support/store` too.
+Used by every file of `store` that reads or writes the log. `MemoryDisk`, `ObjectDisk` and tests implement `Disk`, too.
 """
 
 import errno
@@ -12,7 +11,7 @@ import fcntl
 import itertools
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Protocol, TypeVar
@@ -28,6 +27,11 @@ T = TypeVar("T")
 
 class DiskFile(Protocol):
     """An open file."""
+
+    @property
+    def is_ended(self) -> bool:
+        """True if nothing can be appended any more, see `Disk.end`."""
+        ...
 
     def write(self, parts: Sequence[Bytes], offset: int) -> None:
         """Write all `parts`, one after the other, from byte `offset` on; not durable before `sync`."""
@@ -49,13 +53,26 @@ class DiskFile(Protocol):
         """
         ...
 
+    def unlock(self) -> None:
+        """Say before `close` that this process is done. Not after a failed write: it may still take effect."""
+        ...
+
     def close(self) -> None:
         """Close the file and release its lock."""
         ...
 
 
+class FileEnded(OSError):
+    """A write to a file of frames that another owner has ended, see `Disk.end`: nothing was written."""
+
+
 class Disk(Protocol):
     """Operations on files and folders. Every method may raise OSError."""
+
+    @property
+    def ends_files(self) -> bool:
+        """True if `end` takes effect. Then a sync of frames that succeeds proves that its writer was not fenced."""
+        ...
 
     def create(self, path: Path) -> DiskFile:
         """Create an empty file; raise FileExistsError if it exists. Its name is durable after `sync_dir` of its
@@ -108,9 +125,23 @@ class Disk(Protocol):
         """
         ...
 
+    def size(self, path: Path) -> int:
+        """Return the bytes of a file."""
+        ...
+
+    def beside(self, ask: Callable[[], T]) -> Callable[[], T]:
+        """Return a function that asks when it is called; if `ends_files`, one that has asked while the caller syncs."""
+        ...
+
+    def end(self, path: Path, length: int) -> bool:
+        """If `ends_files`, let no other process append to a file of `length` bytes. Return False if it has grown."""
+        ...
+
 
 class RealFile:
     """An open file of the operating system."""
+
+    is_ended = False
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
@@ -138,21 +169,19 @@ class RealFile:
             return False
         return True
 
+    def unlock(self) -> None:
+        """Do nothing: the system releases the lock when the file is closed."""
+
     def close(self) -> None:
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
 
 
-def _kind_of(mode: int) -> str:
-    """Return the reason why a file of that mode is not read."""
-    if stat.S_ISDIR(mode):
-        return "Is a directory"
-    return f"It is no file but a {'pipe' if stat.S_ISFIFO(mode) else 'device or socket'}"
-
-
 class RealDisk:
     """Disk of this machine, or a shared POSIX file system."""
+
+    ends_files = False
 
     def create(self, path: Path) -> RealFile:
         return RealFile(create_file(path, os.O_RDWR | os.O_EXCL))
@@ -165,7 +194,10 @@ class RealDisk:
         with open(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb", buffering=0) as file:
             mode = os.fstat(file.fileno()).st_mode
             if not stat.S_ISREG(mode):  # a device such as /dev/zero would be read until the memory is full
-                raise OSError(errno.EISDIR if stat.S_ISDIR(mode) else errno.EINVAL, _kind_of(mode), str(path))
+                kind = "pipe" if stat.S_ISFIFO(mode) else "device or socket"
+                raise OSError(
+                    errno.EISDIR if stat.S_ISDIR(mode) else errno.EINVAL, f"It is no file but a {kind}", str(path)
+                )
             if offset:
                 file.seek(offset)
             if length is None:
@@ -226,6 +258,15 @@ class RealDisk:
     def hold(self, path: Path) -> int:
         return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
 
+    def size(self, path: Path) -> int:
+        return os.stat(path).st_size
+
+    def beside(self, ask: Callable[[], T]) -> Callable[[], T]:
+        return ask
+
+    def end(self, path: Path, length: int) -> bool:
+        return True
+
 
 _CURES = {
     errno.ENOSPC: "The disk is full. Make room and open the log again.",
@@ -240,7 +281,7 @@ _CURES = {
 
 def storage_error(error: OSError, doing: str, path: Path | str) -> StoreError:
     """Return `error` as a StoreError that names the path, the attempted operation and the remedy."""
-    cure = _CURES.get(error.errno or 0, "Remove the cause, then open the log again.")
+    cure: str = getattr(error, "cure", "") or _CURES.get(error.errno or 0, "Remove the cause, then open the log again.")
     return StoreError(f"could not {doing} {path}: {error.strerror or error}. {cure}")
 
 
@@ -354,7 +395,5 @@ def _temporary(disk: Disk, path: Path, token: str) -> tuple[Path, DiskFile]:
 
 def remove_if_there(disk: Disk, path: Path) -> None:
     """Remove a name; do nothing if it is already gone."""
-    try:
+    with suppress(FileNotFoundError):
         disk.remove(path)
-    except FileNotFoundError:
-        return

@@ -6,10 +6,13 @@ Used by `everlog.testing`, whose stores are ordinary stores on this disk; the di
 
 import errno
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from everlog.store.base.disk import Bytes
+
+T = TypeVar("T")
 
 
 class MemoryInode:
@@ -22,6 +25,8 @@ class MemoryInode:
 
 class MemoryDisk:
     """Disk in memory. It lives as long as this object: a second store on it finds what the first one wrote."""
+
+    ends_files = False
 
     def __init__(self) -> None:
         self.files: dict[Path, MemoryInode] = {}
@@ -72,6 +77,15 @@ class MemoryDisk:
     def hold(self, path: Path) -> int:
         return memory_fd(bytes(self.inode(path).content))
 
+    def size(self, path: Path) -> int:
+        return len(self.inode(path).content)
+
+    def beside(self, ask: Callable[[], T]) -> Callable[[], T]:
+        return ask
+
+    def end(self, path: Path, length: int) -> bool:
+        return True
+
     def inode(self, path: Path) -> MemoryInode:
         """Return the content of a file. Raises FileNotFoundError."""
         if path not in self.files:
@@ -81,6 +95,8 @@ class MemoryDisk:
 
 class MemoryFile:
     """An open file of a MemoryDisk."""
+
+    is_ended = False
 
     def __init__(self, inode: MemoryInode) -> None:
         self._inode = inode
@@ -101,6 +117,9 @@ class MemoryFile:
             return False
         self._inode.locked_by = self
         return True
+
+    def unlock(self) -> None:
+        """Do nothing: `close` releases the lock."""
 
     def close(self) -> None:
         if self._inode.locked_by is self:

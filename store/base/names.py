@@ -1,4 +1,4 @@
-"""Check names, and derive partition names from them. Pure.
+"""Check names, and derive partition names from them; map addresses of buckets to folders.
 
 A name may hold any character, so no path contains a name: files are named by the sha256 of the name.
 
@@ -12,6 +12,7 @@ import re
 import shlex
 import unicodedata
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from everlog.events import BadInput, UnknownAgent
 from everlog.store.base.generations import names_generation
@@ -19,6 +20,9 @@ from everlog.store.base.store_constants import NAME_BYTES_MAX
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 """Control characters and line separators: two names that differ in these alone look the same."""
+SCHEMES = ("s3", "gs", "az")
+BUCKETS = "everlog-buckets"
+"""Name of the folder of the cache below which all stores in buckets have their folders."""
 NEAR_NAMES_MAX = 3
 """Number of similar names that the error for an unknown name suggests."""
 
@@ -118,3 +122,34 @@ def unknown_agent(name: str, names: Sequence[str]) -> UnknownAgent:
     near = difflib.get_close_matches(name, names, NEAR_NAMES_MAX)
     hint = f" Did you mean {' or '.join(repr(other) for other in near)}?" if near else ""
     return UnknownAgent(f"there is no agent {name!r} in this store.{hint}")
+
+
+def is_bucket_url(text: str) -> bool:
+    """Return True if `text` is the address of a store that is no folder."""
+    return "://" in text
+
+
+def folder_of(url: str) -> Path:
+    """Return the folder of this machine that stands for the store at `url`. Raises BadInput.
+
+    Everything above the store knows a store by its folder. For a bucket that is a folder of the cache: what is derived
+    is kept there and can vanish; the records are in the bucket. Every process finds the bucket by the path alone.
+    """
+    scheme, _, rest = url.partition("://")
+    parts = rest.rstrip("/").split("/")
+    if scheme not in SCHEMES or not all(parts) or {".", ".."} & set(parts) or "@" in rest or "?" in rest:
+        raise BadInput(
+            f"{url!r} is no address of a store in a bucket: expected s3://BUCKET/PREFIX (or gs://, az://), without "
+            "credentials, which come from the environment."
+        )
+    if len(parts) < 2:
+        raise BadInput(f"{url!r} names a whole bucket: add a prefix for the store, such as {url.rstrip('/')}/everlog.")
+    return Path.home() / ".cache" / BUCKETS / scheme / Path(*parts)
+
+
+def url_of(root: Path) -> str:
+    """Return the address of the bucket that the folder `root` stands for; empty if it is an ordinary folder."""
+    if BUCKETS not in root.parts:
+        return ""
+    scheme, *parts = root.parts[root.parts.index(BUCKETS) + 1 :]
+    return f"{scheme}://{'/'.join(parts)}"

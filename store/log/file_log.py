@@ -14,7 +14,7 @@ from functools import partial
 
 from everlog.events import CorruptLog, Draft, Fenced, Poisoned, Record, StoreError
 from everlog.store.base.contract import Append, Commit, Head, Progress, SealReport, StateDeriver
-from everlog.store.base.disk import remove_if_there, storage, storage_error
+from everlog.store.base.disk import FileEnded, remove_if_there, storage, storage_error
 from everlog.store.base.names import name_of
 from everlog.store.base.store_constants import SEGMENT_BYTES_MAX
 from everlog.store.log.group_commit import AppendResult, GroupCommit
@@ -157,7 +157,7 @@ class FileLog:
                 # A mark states acknowledged bytes only; a poisoned writer does not know which are.
                 if not (self._poison or self._fenced):
                     leave_mark(self._where, self._file.mark(self._ledger.commits, self.epoch), self.epoch)
-                self._ownership.release()
+                self._ownership.release(done=not self._poison)
 
     def _commit(self, appends: list[ValidatedAppend]) -> list[AppendResult]:
         with self._io:
@@ -200,11 +200,16 @@ class FileLog:
         try:
             self._file.write(group.records, group.commits, self.epoch)
             doing = "sync"
+            # Asked after the sync, never before: a new owner publishes its epoch and then reads the tail. So either it
+            # reads this frame, or this check sees its epoch. Only frames that pass are acknowledged. Where it ends the
+            # file, the sync itself is this check, and a look beside the sync lets this writer stop early.
+            latest_after = self._where.disk.beside(self._ownership.seems_latest)
             self._file.sync()
             doing = "look for a newer owner after writing"
-            # Checked after the sync, never before: a new owner publishes its epoch and then reads the tail. So either
-            # it reads this frame, or this check sees its epoch. Only frames that pass are acknowledged.
-            latest = self._ownership.is_latest()
+            latest = latest_after()
+        except FileEnded as error:
+            self._fenced = True
+            raise Fenced(self._fenced_message()) from error
         except OSError as error:
             failure = storage_error(error, doing, path)
             # A failed write or sync is never retried: the system may have dropped the dirty pages and would report

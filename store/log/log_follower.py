@@ -121,7 +121,7 @@ class LogFollower:
 
     def _length(self, entry: FileEntry) -> int:
         try:
-            return (self._where.path / entry.name).stat().st_size
+            return self._where.disk.size(self._where.path / entry.name)
         except FileNotFoundError:  # the owner has sealed the file
             return _UNKNOWN_BYTES
 

@@ -85,7 +85,7 @@ def _recover(partition: Partition, ownership: Ownership, manifest: Manifest, now
     growing = manifest.open_file()
     if growing is not None:
         file, cut = _take_in(partition, manifest, growing, ledger, ownership)
-        if ownership.continues:
+        if ownership.continues and not file.is_ended:
             return RecoveredPartition(manifest, file, ledger, indexes, cut)
         # The earlier owner may still be writing into its file (stopped, or on another machine): the manifest fixes how
         # many of its bytes count, and this owner begins a file of its own.
@@ -159,6 +159,9 @@ def _take_in(partition: Partition, manifest: Manifest, entry: FileEntry, ledger:
     marks = MarkCheck(partition, entry.name)
     try:
         data = partition.disk.read(path)
+        # Where it can be done, the file is ended for an earlier owner that may live, at the bytes that were read.
+        while not ownership.continues and not partition.disk.end(path, len(data)):
+            data = partition.disk.read(path)
         file = OpenSegment(partition, entry, partition.disk.open(path))
     except FileNotFoundError as error:
         raise missing_file_error(str(path), entry.first_commit) from error
@@ -185,7 +188,7 @@ def _take_in(partition: Partition, manifest: Manifest, entry: FileEntry, ledger:
         if scan.tail_bytes:
             # Saved durably before the truncation: a crash in between leaves the tail in both places, never in neither.
             _save_tail(partition, ownership, file, scan, data)
-            if ownership.continues:
+            if ownership.continues and not file.is_ended:
                 file.cut()
                 cut = TornTail(file.path, scan.end, scan.tail_bytes, lost)
         # The earlier owner may have died between write and sync. What this owner builds on must be durable first.

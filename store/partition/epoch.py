@@ -10,6 +10,7 @@ Used by `FileLog`, `partition_reader` and `partition_recovery`.
 """
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -74,6 +75,12 @@ class Ownership:
         # was removed again, this one was removed before it.
         return not self._partition.disk.exists(self._next) and self._partition.disk.exists(self._path)
 
+    def seems_latest(self) -> bool:
+        """Return `is_latest` of now for a writer that syncs meanwhile; one look suffices if `disk.ends_files`: a newer
+        owner ended the file of frames before it removed its own epoch, so a sync fails by itself. May raise OSError.
+        """
+        return not self._partition.disk.exists(self._next) if self._partition.disk.ends_files else self.is_latest()
+
     def sweep(self) -> None:
         """Remove lower epochs and the temporary files of earlier owners; files of a newer owner are left alone."""
         partition = self._partition
@@ -88,8 +95,14 @@ class Ownership:
             if any(number <= self.epoch for number in epochs):
                 remove_if_there(partition.disk, partition.path / name)
 
-    def release(self) -> None:
-        """Release the lock. The epoch file stays and remains in force until the next epoch is taken."""
+    def release(self, *, done: bool = True) -> None:
+        """Release the lock. The epoch file stays and remains in force until the next epoch is taken.
+
+        `done` is False if an earlier write of this owner failed: a bucket may still carry it out.
+        """
+        if done:
+            with suppress(OSError):  # the next owner then treats this one as it treats one that was killed
+                self._file.unlock()
         self._file.close()
 
 
@@ -142,9 +155,12 @@ def _raise_if_busy(partition: Partition, epoch: int, owner: Owner, label: str, *
 
 
 def _is_gone(partition: Partition, epoch: int, owner: Owner) -> bool:
-    """Return True if the owner of `epoch` ran on this machine and is dead: no process writes for it again.
+    """Return True if the owner of `epoch` ran on this machine and is dead: no process writes for it again. A request
+    of a dead process may still be on its way to a bucket, so there the owner must have said that it is done.
     FileNotFoundError.
     """
+    if partition.disk.ends_files:
+        return partition.disk.is_locked(partition.numbered(EPOCH, epoch)) is False
     return is_live(partition, epoch) is False and read_owner(partition, epoch).host == owner.host
 
 
@@ -167,7 +183,8 @@ def is_live(partition: Partition, epoch: int) -> bool | None:
     owner = read_owner(partition, epoch)
     if owner.host == os.uname().nodename and owner.start:
         return start_of(owner.pid) == owner.start
-    return None
+    # An owner of a log in a bucket says when it is done: one of another machine that has not counts as live.
+    return True if partition.disk.ends_files else None
 
 
 def has_live_owner(partition: Partition) -> bool:

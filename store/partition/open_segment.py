@@ -132,6 +132,11 @@ class OpenSegment:
             return None
         return ClosedMark(self.entry.name, self.length, commits, self._previous, epoch)
 
+    @property
+    def is_ended(self) -> bool:
+        """True if a new owner has ended the file for all writers, see `Disk.end`."""
+        return self._file.is_ended
+
     def cut(self) -> None:
         """Truncate the bytes after the last whole frame, durably. May raise OSError."""
         self._file.truncate(self.length)

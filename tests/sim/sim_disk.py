@@ -10,14 +10,16 @@ One `random.Random` decides all chance.
 import errno
 import os
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from everlog.store.base.memory_disk import memory_fd
 
 SECTOR_BYTES = 512
+
+T = TypeVar("T")
 
 
 class Gate(Protocol):
@@ -198,6 +200,8 @@ class Platter:
 class SimDisk:
     """A `store.Disk`: the calls of one process, each through its `gate`."""
 
+    ends_files = False
+
     def __init__(self, platter: Platter, gate: Gate) -> None:
         self.platter = platter
         self.gate = gate
@@ -277,6 +281,15 @@ class SimDisk:
         with self.gate("hold", path):
             return memory_fd(bytes(self.platter.inode(path).cache))
 
+    def size(self, path: Path) -> int:
+        return len(self.platter.inode(path).cache)
+
+    def beside(self, ask: Callable[[], T]) -> Callable[[], T]:
+        return ask
+
+    def end(self, path: Path, length: int) -> bool:
+        return True
+
     def die(self) -> None:
         """Close the process's files and free its locks."""
         for file in self.files:
@@ -285,6 +298,8 @@ class SimDisk:
 
 class SimFile:
     """A `store.DiskFile`."""
+
+    is_ended = False
 
     def __init__(self, disk: SimDisk, path: Path, inode: Inode) -> None:
         self._disk = disk
@@ -321,6 +336,9 @@ class SimFile:
             return False
         self._inode.lock = self
         return True
+
+    def unlock(self) -> None:
+        """Do nothing: `close` releases the lock."""
 
     def close(self) -> None:
         if self._inode.lock is self:
