@@ -33,7 +33,17 @@ from everlog.store.base.disk import Disk, DiskFile, RealDisk
 from everlog.store.base.export_types import ExportedStream, ExportHeader, RestoredStream, RestoreReport
 from everlog.store.base.generations import bare_name, generation_of, names_generation
 from everlog.store.base.memory_disk import MemoryDisk
-from everlog.store.base.names import check_new_name, is_shared, name_of, partition_of, shard_of, typed
+from everlog.store.base.names import (
+    check_new_name,
+    folder_of,
+    is_bucket_url,
+    is_shared,
+    name_of,
+    partition_of,
+    shard_of,
+    typed,
+    url_of,
+)
 from everlog.store.base.permissions import exposure, open_appending, open_private, restrict_process
 from everlog.store.base.sidecar import FileStamp, mapped, read_whole, stamp_of, write_whole
 from everlog.store.base.source_streams import SOURCE_PREFIX, is_source, source_of, stream_of
@@ -136,11 +146,13 @@ __all__ = [
     "events_of",
     "export",
     "exposure",
+    "folder_of",
     "forget_typed",
     "generation_of",
     "has_strays",
     "is_agent",
     "is_block",
+    "is_bucket_url",
     "is_shared",
     "is_source",
     "keep_typed",
@@ -166,5 +178,6 @@ __all__ = [
     "typed",
     "typed_before",
     "typed_path",
+    "url_of",
     "write_whole",
 ]

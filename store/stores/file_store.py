@@ -21,7 +21,7 @@ from everlog.store.backup.restore_service import RestoreService
 from everlog.store.base.block_streams import is_agent
 from everlog.store.base.disk import Disk, RealDisk, parse_json, publish, storage
 from everlog.store.base.generations import generation_of, names_generation
-from everlog.store.base.names import name_of, partition_of, shard_of
+from everlog.store.base.names import name_of, partition_of, shard_of, url_of
 from everlog.store.base.store_constants import FORMAT_VERSION, SEGMENT_BYTES_MAX, SHARDS_MAX
 from everlog.store.log.file_log import FileLog
 from everlog.store.partition.partition import token
@@ -58,7 +58,7 @@ class FileStore:
                  segment_bytes_max: int = SEGMENT_BYTES_MAX) -> None:  # fmt: skip
         """Open the store in `root`, which exists; `now` returns microseconds UTC. Raises StoreError, NewerFormat."""
         self.root = root
-        self.disk = disk = disk or RealDisk()
+        self.disk = disk = disk or disk_of(root)
         self._configuration = _load(disk, root)
         evidence = StreamEvidence(disk, root, self.store_id, self.shards)
         self.aliases = aliases = Aliases(disk, root, lambda name: register.find(name) is not None)
@@ -99,7 +99,7 @@ class FileStore:
         """
         if shards is not None and not 0 <= shards <= SHARDS_MAX:
             raise BadInput(f"a store has 0 to {SHARDS_MAX} shared partitions, not {shards}")
-        disk = disk or RealDisk()
+        disk = disk or disk_of(root)
         path = root / CONFIGURATION
         with storage("make a store in", root):
             if not disk.exists(path):
@@ -220,6 +220,16 @@ def _check_no_orphans(disk: Disk, root: Path) -> None:
 
 class _StoreFormat(msgspec.Struct):
     format: int
+
+
+def disk_of(root: Path) -> Disk:
+    """Return the disk of the store in `root`: a bucket if the folder stands for one. Raises UsageError, StoreError."""
+    if not url_of(root):
+        return RealDisk()
+    from everlog.store.object.open_bucket import bucket_disk  # its modules cost every start of a command
+
+    with storage("reach", url_of(root)):
+        return bucket_disk(root)
 
 
 def _load(disk: Disk, root: Path) -> StoreConfiguration:

@@ -14,6 +14,7 @@ from pathlib import Path
 import msgspec
 
 from everlog.events import ClusterError, StoreError
+from everlog.store.base.names import url_of
 from everlog.store.stores.file_store import CONFIGURATION
 
 _MOUNTS = Path("/proc/self/mountinfo")
@@ -152,6 +153,11 @@ def check_storage(path: Path, text: str | None = None) -> None:
 
     `text` is as for `mount_of`. Writes nothing.
     """
+    if url := url_of(path):
+        raise StoreError(
+            f"{url} is in a bucket, and a cluster does not run on a bucket yet: its nodes share files beside the logs. "
+            f"Nothing was started. Run its agents in one process at a time (--runtime local). {INSTEAD}"
+        )
     mount = mount_of(path, text)
     reason = unsafe(mount) if mount is not None else ""
     if mount is not None and reason:

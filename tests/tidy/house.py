@@ -13,7 +13,9 @@ FILES_MAX = 20
 """Maximum number of files in a folder, `__init__.py` not counted."""
 
 SUB_ROOMS: Mapping[str, Sequence[str]] = {
-    "store": ("base", "partition", "sealed", "log", "streams", "backup", "stores", "check", "embedding", "archive"),
+    "store": (
+        "base", "partition", "sealed", "log", "streams", "backup", "object", "stores", "check", "embedding", "archive",
+    ),
     "projections": ("search", "hot", "fleet"),
     "actors": (
         "ports", "models", "prompt", "formats", "recollection", "memory", "derivation", "functions", "mail", "mcp",

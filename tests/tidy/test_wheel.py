@@ -112,7 +112,7 @@ def test_a_plain_installation_brings_nothing_for_tests_or_single_file_types() ->
     apart = {re.split(r"[\[<>=]", need)[0] for extra in extras.values() for need in extra}
     assert plain & apart == set(), "name a package once: as a dependency, or in an extra"
     assert {"pytest", "pandas", "mypy", "ruff", "pypdf", "python-docx", "xllamacpp"} <= apart
-    assert "everlog[a2a,documents,local,mcp,serve]" in extras["dev"], "the tests read documents and model files"
+    assert "everlog[a2a,documents,local,mcp,object,serve]" in extras["dev"], "the tests read documents and model files"
 
 
 def test_changelog_knows_the_version() -> None:
