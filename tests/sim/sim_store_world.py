@@ -9,16 +9,18 @@ import errno
 import os
 import random
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Protocol
 from unittest.mock import patch
 
+from everlog.store import Disk
 from everlog.store.partition import epoch, partition
 from tests.sim.checkers import History
-from tests.sim.sim_disk import Platter, SimDisk
+from tests.sim.sim_disk import Inode, Platter, SimDisk
 from tests.sim.trouble_mix import FAULTS, HURTS, STORMS, Change, Habits, habits
 
 START = 1_800_000_000_000_000
@@ -39,6 +41,40 @@ class Interrupted(BaseException):
     """An interruption by Ctrl-C: the call does not return, and the process continues."""
 
 
+class Hardware(Protocol):
+    """Storage that all processes of a world share, as its checkers see it."""
+
+    folders: Mapping[Path, object]
+
+    def paths(self, folder: Path) -> list[Path]:
+        """Return the files in a folder, sorted."""
+        ...
+
+    def inode(self, path: Path) -> Inode:
+        """Return an existing file."""
+        ...
+
+    def power_loss(self) -> None:
+        """Lose what the storage loses when the power fails."""
+        ...
+
+    def write_back(self) -> None:
+        """Write what the storage may write at any time."""
+        ...
+
+    def evict(self) -> None:
+        """Drop what the storage may drop at any time."""
+        ...
+
+
+class MortalDisk(Disk, Protocol):
+    """Access of one process to the storage."""
+
+    def die(self) -> None:
+        """End the access with the process."""
+        ...
+
+
 class Process:
     """A simulated process: the gate of its disk, and its thread."""
 
@@ -47,7 +83,7 @@ class Process:
         self.host = host
         self.pid = pid
         self.world = world
-        self.disk = SimDisk(world.platter, self)
+        self.disk = world.disk_of(self)
         self.skew = world.chance.randrange(-HOUR, HOUR) if world.jumped else 0
         self.baton = threading.Lock()
         self.baton.acquire()
@@ -155,7 +191,7 @@ class World:
         """Make the world of a seed; `change` adjusts its chances for a scenario."""
         self.chance = random.Random(seed)
         self.habits: Habits = change(habits(self.chance))
-        self.platter = Platter(self.chance, locks=self.habits.locks)
+        self.platter: Hardware = self.hardware()
         self.history = History()
         self.clock = START
         self.restless = self.habits.restless
@@ -174,6 +210,15 @@ class World:
         self._born = 0
         self._departed = -1
         self._pool: ThreadPoolExecutor | None = None
+
+    def hardware(self) -> Hardware:
+        """Return the storage that all processes share."""
+        return Platter(self.chance, locks=self.habits.locks)
+
+    def disk_of(self, process: Process) -> MortalDisk:
+        """Return the access of one process to the storage."""
+        assert isinstance(self.platter, Platter)
+        return SimDisk(self.platter, process)
 
     def note(self, who: str, what: str, about: str) -> None:
         """Add a line to the trace."""

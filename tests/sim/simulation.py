@@ -21,12 +21,12 @@ class Failed(AssertionError):
         )
 
 
-def simulate(seed: int, change: Change = lambda habits: habits, scenario: str = "") -> World:
+def simulate(seed: int, change: Change = lambda habits: habits, scenario: str = "", kind: type[World] = World) -> World:
     """Run the world of `seed` and judge it. Raises Failed, which says how to reproduce the run.
 
     `scenario` is the name of this `change` at the command line.
     """
-    world = World(seed, change)
+    world = kind(seed, change)
     try:
         with world.begun():
             run(world)

@@ -23,6 +23,12 @@ FAULTS = {
     "write": (errno.EIO, errno.ENOSPC),
     "truncate": (errno.EIO, errno.EROFS),
     "sync": (errno.EIO, errno.ENOSPC),
+    "put_new": (errno.EIO,),
+    "put": (errno.EIO,),
+    "get": (errno.EIO,),
+    "size": (errno.EIO,),
+    "objects": (errno.EIO,),
+    "delete": (errno.EIO,),
 }
 """Possible errors of each call."""
 
@@ -44,6 +50,8 @@ HURTS = {
     "remove": 3,
     "answer": 3,
     "sealed": 3,
+    "put_new": 6,
+    "delete": 3,
 }
 """Factors of the chance of trouble at calls where work is half done."""
 

@@ -1,0 +1,1 @@
+"""Simulation of a store in a bucket, on the world of `tests.sim`."""
