@@ -21,6 +21,8 @@ MORE = "more: everlog explain "
 
 _DIM, _PLAIN = "\x1b[2m", "\x1b[0m"
 
+_BUCKET = re.compile(r"/[^\s'\":]*?/everlog-buckets/(s3|gs|az)/")
+"""The folder of a bucket in the cache, see `store/base/names.py`: a person knows the store by its address."""
 _CONTROL = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff"  # what controls a terminal
     r"\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u2060-\u2065\u206a-\u206f\u3164\ufeff"
@@ -44,12 +46,17 @@ def escape_line(text: str) -> str:
     return sanitize(text).replace("\n", "\\n").replace("\t", "\\t")
 
 
+def _with_addresses(text: str) -> str:
+    """Return `text` with the addresses of buckets in place of the folders that stand for them."""
+    return _BUCKET.sub(r"\1://", text)
+
+
 def complain(said: object, code: str = "") -> None:
     """Print an error or a warning on stderr: one line for a program, wrapped between words on a terminal.
 
     An EverlogError is followed by a line that names its page; `code` names the page of an error that comes as text.
     """
-    text = "everlog: " + sanitize(" ".join(str(said).split()))
+    text = "everlog: " + sanitize(" ".join(_with_addresses(str(said)).split()))
     terminal = sys.stderr.isatty()
     if terminal:
         text = textwrap.fill(text, shutil.get_terminal_size().columns - 1, break_on_hyphens=False)

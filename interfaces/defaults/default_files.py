@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from everlog.events import BadInput
 from everlog.interfaces.defaults.default_keys import BY_NAME, KEYS, DefaultKey
+from everlog.store import folder_of, is_bucket_url
 
 STORE_FILE = "everlog.toml"
 """Name of the file of defaults in a store."""
@@ -99,11 +100,13 @@ def read_defaults(given_store: str | None, environment: Mapping[str, str]) -> De
 
 
 def store_folder(given: str | None, environment: Mapping[str, str] = os.environ) -> Path:
-    """Return the folder of the store: `given` (--store), else EVERLOG_STORE, else ~/.everlog.
+    """Return the folder of the store: `given` (--store), else EVERLOG_STORE, else ~/.everlog. For the address of a
+    bucket, that is the folder which stands for it on this machine. Raises BadInput.
 
     Inside of `applied`, EVERLOG_STORE is set if the user's file names a store.
     """
-    return Path(given or environment.get("EVERLOG_STORE") or BUILT_IN_STORE).expanduser()
+    place = given or environment.get("EVERLOG_STORE") or BUILT_IN_STORE
+    return folder_of(place) if is_bucket_url(place) else Path(place).expanduser()
 
 
 def _read(path: Path, place: str) -> dict[str, str | list[str]]:

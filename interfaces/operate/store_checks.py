@@ -13,7 +13,7 @@ from everlog.interfaces.common.front_end import CommandEnvironment
 from everlog.interfaces.common.plural import plural
 from everlog.interfaces.operate.findings import Finding, FindingLevel
 from everlog.interfaces.output.json_shapes import size
-from everlog.store import CONFIGURATION, FileStore, check_presence, check_storage, exposure, storage_warning
+from everlog.store import CONFIGURATION, FileStore, check_presence, check_storage, exposure, storage_warning, url_of
 from everlog.store.partition.epoch import has_live_owner
 
 SPACE_WARN, SPACE_FAIL = 2_000_000_000, 100_000_000
@@ -24,27 +24,33 @@ SHOWN_MAX = 5
 
 def check_store(root: Path, world: CommandEnvironment) -> Iterator[Finding]:
     """Yield the findings about the store in `root`, which need not exist."""
-    yield from _storage(root)
-    if not (root / CONFIGURATION).exists():
-        yield Finding("store", "ok", f"{root} does not exist yet: the first agent makes it")
-        return
-    yield _owner(root)
-    wide = exposure(root)
-    if wide:
-        yield Finding("permissions", "warn", wide)
-    else:
-        yield Finding("permissions", "ok", "no other user may enter the store")
+    if not (url := url_of(root)):
+        yield from _storage(root)
+        if not (root / CONFIGURATION).exists():
+            yield Finding("store", "ok", f"{root} does not exist yet: the first agent makes it")
+            return
+        yield from _access(root)
     try:
         store = FileStore(root, world.clock.now)
         agents, partitions = len(store.agents()), store.partitions()
     except EverlogError as error:
         yield Finding("store", "fail", str(error), "`everlog explain " + error.code + "` says more.")
         return
-    yield Finding("store", "ok", f"{root}: {plural(agents, 'agent')}, {plural(len(partitions), 'log')}")
+    yield Finding("store", "ok", f"{url or root}: {plural(agents, 'agent')}, {plural(len(partitions), 'log')}")
     yield from _register(store)
     held = [name for name in partitions if has_live_owner(store.partition(name))]
     yield Finding("locks", "ok", f"open in other processes: {', '.join(held[:SHOWN_MAX]) or 'no log'}"
                   + (f" and {len(held) - SHOWN_MAX:,} more" if held[SHOWN_MAX:] else ""))  # fmt: skip
+
+
+def _access(root: Path) -> Iterator[Finding]:
+    """Yield the findings about the owner of the store's folder, and about who else may enter it."""
+    yield _owner(root)
+    wide = exposure(root)
+    if wide:
+        yield Finding("permissions", "warn", wide)
+    else:
+        yield Finding("permissions", "ok", "no other user may enter the store")
 
 
 def _storage(root: Path) -> Iterator[Finding]:
