@@ -1,0 +1,72 @@
+"""Commands on a store in a bucket, behind the real protocol on loopback."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from everlog.interfaces.cli.main import main
+from tests.support.store.bucket_server import make_bucket, s3_server, settings
+
+URL = "s3://bucket/commands"
+
+
+@pytest.fixture(scope="module")
+def service() -> Iterator[str]:
+    with s3_server() as address:
+        make_bucket(address, "bucket")
+        yield address
+
+
+@pytest.fixture
+def home(service: str, tmp_path: Path) -> Iterator[Path]:
+    with settings(service, tmp_path, EVERLOG_STORE="", EVERLOG_RUNTIME="local"):
+        yield tmp_path
+
+
+def test_commands_work_on_a_bucket(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """An agent in a bucket is made, talked to, shown, verified, replayed, forked, asked by SQL and checked; the folder
+    of this machine may vanish between any two commands.
+    """
+
+    def run(*words: str) -> str:
+        shutil.rmtree(home / ".cache", ignore_errors=True)
+        code = main(["--store", URL, *words])
+        told = capsys.readouterr()
+        assert code == 0, told.err
+        return told.out
+
+    assert "Created sam" in run("create", "sam", "--model", "offline")
+    assert "Ada" in run("send", "sam", "hello, my name is Ada")
+    assert "sam" in run("agents")
+    assert "my name is Ada" in run("show", "sam")
+    assert "no difference" in run("verify", "sam")
+    assert "Ada" in run("replay", "sam")
+    assert "Created bob" in run("fork", "sam", "--new-name", "bob")
+    assert "14" in run("sql", "SELECT count(*) FROM records")
+    run("log", "check", "--all")
+    run("log", "seal", "--all")
+    assert "my name is Ada" in run("show", "sam")
+    assert run("send", "sam", "remember that I like tea")
+    assert "no difference" in run("verify", "sam")
+
+
+@pytest.mark.parametrize("words", [["serve"], ["up"]])
+def test_commands_that_need_files_refuse_a_bucket(
+    words: list[str], home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A server and a cluster refuse a bucket with the reason, name it by its address, and start nothing."""
+    assert main(["--store", URL, *words]) != 0
+    told = capsys.readouterr().err
+    assert "s3://bucket/commands" in told
+    assert "Nothing was started" in told
+    assert ".cache" not in told
+
+
+def test_errors_name_the_address(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """An error about a store in a bucket names its address, and no folder of this machine."""
+    assert main(["--store", "s3://nowhere/store", "create", "sam", "--model", "offline"]) != 0
+    told = capsys.readouterr().err
+    assert "s3://nowhere/store" in told
+    assert ".cache" not in told
