@@ -65,8 +65,10 @@ def _input(command: commands.SendInput) -> CommandRoute:
     event = command.event
     body: Any
     if type(event) is UserMessage:
-        body = run_shapes.SendMessageBody(text=event.text or "", speaker=event.name, stream=True)
-        _check_same(event, UserMessage(text=event.text, name=event.name))
+        body = run_shapes.SendMessageBody(
+            text=event.text or "", speaker=event.name, conversation=event.conversation, stream=True
+        )
+        _check_same(event, UserMessage(text=event.text, name=event.name, conversation=event.conversation))
         return CommandRoute("POST", "/messages", body)
     if type(event) is Heartbeat:
         body = run_shapes.SendInputBody(type="heartbeat", text=event.text or "", stream=True)

@@ -1,7 +1,7 @@
 """Messages to an agent, and what follows from them, as they go over HTTP."""
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -16,6 +16,8 @@ class SendMessageBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     text: str
     speaker: str = ""
     """Name of the user, if the agent has several."""
+    conversation: Annotated[str, msgspec.Meta(max_length=255)] = ""
+    """Id of the conversation that the client keeps, such as a thread, if it has several with the agent."""
     stream: bool = False
     """True: the answer is a stream of events, as with `Accept: text/event-stream`."""
     wait: bool = True

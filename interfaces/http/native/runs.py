@@ -70,7 +70,7 @@ async def send_message(call: HttpCall) -> Any:
     the first one did, and never sends twice; the same key with another message is refused with 422.
     """
     body: SendMessageBody = call.body
-    return await _answer(call, UserMessage(text=body.text, name=body.speaker), body)
+    return await _answer(call, UserMessage(text=body.text, name=body.speaker, conversation=body.conversation), body)
 
 
 async def send_input(call: HttpCall) -> Any:
