@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -109,14 +110,8 @@ class SyncedFile:
         self.wall_s += time.perf_counter() - wall
         self.cpu_s += time.thread_time() - cpu
 
-    def truncate(self, length: int) -> None:
-        self._file.truncate(length)
-
-    def lock(self) -> bool:
-        return self._file.lock()
-
-    def close(self) -> None:
-        self._file.close()
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
 
 
 class SyncedDisk(RealDisk):

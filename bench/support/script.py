@@ -91,6 +91,13 @@ class CountedFile:
     def lock(self) -> bool:
         return self._file.lock()
 
+    def unlock(self) -> None:
+        self._file.unlock()
+
+    @property
+    def is_ended(self) -> bool:
+        return self._file.is_ended
+
     def close(self) -> None:
         self._file.close()
 
