@@ -16,7 +16,7 @@ from everlog.events import CorruptLog, Draft, Fenced, Poisoned, Record, StoreErr
 from everlog.store.base.contract import Append, Commit, Head, Progress, SealReport, StateDeriver
 from everlog.store.base.disk import FileEnded, remove_if_there, storage, storage_error
 from everlog.store.base.names import name_of
-from everlog.store.base.store_constants import SEGMENT_BYTES_MAX
+from everlog.store.base.store_constants import BUCKET_GATHER_S, SEGMENT_BYTES_MAX
 from everlog.store.log.group_commit import AppendResult, GroupCommit
 from everlog.store.log.partition_reader import PartitionFiles, PartitionReader
 from everlog.store.log.partition_recovery import RecoveredPartition, recover, remove_cut, strays
@@ -67,7 +67,7 @@ class FileLog:
         self.seq_at, self.state, self.states = reader.seq_at, reader.state, reader.states
         self._io = threading.Lock()
         self._sealing = threading.Lock()
-        self._group = GroupCommit(self._commit)
+        self._group = GroupCommit(self._commit, BUCKET_GATHER_S if partition.disk.ends_files else 0)
         self._closed = False
         self._fenced = False
         self._poison = ""

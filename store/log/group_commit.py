@@ -40,10 +40,11 @@ class _Ticket:
 class GroupCommit:
     """Queue of appends in front of `commit`, which never runs twice at the same time."""
 
-    def __init__(self, commit: CommitFunction) -> None:
+    def __init__(self, commit: CommitFunction, gather_s: float = 0) -> None:
         """Start with an empty queue. `commit` makes appends durable together and returns one result for each;
-        StoreError fails all.
+        StoreError fails all. Appends that waited for a commit wait `gather_s` seconds for others to join them.
         """
+        self._gather_s = gather_s
         self._commit = commit
         self._mutex = threading.Lock()
         self._queue: deque[_Ticket] = deque()
@@ -78,6 +79,8 @@ class GroupCommit:
         else:
             ticket.woken.wait()
             if not ticket.done:
+                if self._gather_s:  # there are several callers, and each commit costs a request
+                    threading.Event().wait(self._gather_s)
                 self._lead(ticket, self._gather())
         if ticket.error is not None:
             _raise_again(ticket.error)

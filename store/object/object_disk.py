@@ -28,6 +28,8 @@ from everlog.store.object.object_file import GrowingFile, TemporaryFile, WholeFi
 
 GROWING = ".open"
 EPOCH = "epoch-"
+HASH_CHARS = 64
+"""Length of the names of assignments, which are hashes of names of agents."""
 TEMPORARY = ".tmp"
 FOLDER = ".folder"
 FREED = ".freed"
@@ -137,8 +139,9 @@ class ObjectDisk:
         key = self._key(path)
         if key and self._again(lambda: self.bucket.size(key)) is not None:
             return True
-        # An owner looks for the next epoch at each commit of repeated appends: that is never a folder.
-        return not path.name.startswith(EPOCH) and bool(self._again(lambda: self.bucket.children(key)))
+        if path.name.startswith(EPOCH) or "." in path.name or len(path.name) == HASH_CHARS:
+            return False  # no folder has such a name, so nothing has to be listed
+        return bool(self._again(lambda: self.bucket.children(key)))
 
     def make_dirs(self, path: Path) -> None:
         if path == self._root:
