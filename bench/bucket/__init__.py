@@ -1,0 +1,1 @@
+"""Benchmarks of stores in buckets, whose requests are delayed."""
