@@ -25,7 +25,8 @@ GROUP_BYTES_MAX = 64 * 1024 * 1024
 """Bytes of text and payload in one group; further appends wait for the next group."""
 
 BUCKET_GATHER_S = 0.03
-"""Seconds for which appends to a log in a bucket wait for others between two commits: a request costs money. With 20 ms a put that is 20 puts a second at most. An append that finds no commit under way is written at once.
+"""Seconds for which appends to a log in a bucket wait for others between two commits: a request costs money. With 20 ms
+a put that is 20 puts a second at most. An append that finds no commit under way is written at once.
 """
 
 SEGMENT_BYTES_MAX = 64 * 1024 * 1024
