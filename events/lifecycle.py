@@ -162,6 +162,8 @@ class AgentConfigured(Event, frozen=True, kw_only=True):
     """Seconds after which a call without a decision counts as refused; 0: never."""
     rules: list[FunctionRule] = []
     """Rules about which functions may be called at which place of a turn."""
+    labels: list[str] = []
+    """Labels by which agents are chosen together; no request shows them."""
 
 
 class AgentForked(Event, frozen=True, kw_only=True):

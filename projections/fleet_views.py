@@ -59,6 +59,7 @@ CURRENT_VIEWS = (
     "memories",
     "facts",
     "insights",
+    "labels",
     "memory_sources",
     "outdated",
     "entities",

@@ -41,6 +41,7 @@ PROJECTIONS = (
     "function_calls",
     "importance",
     "insights",
+    "labels",
     "memories",
     "memory_history",
     "memory_pressure",

@@ -101,3 +101,24 @@ def activation_state_of(rows: Sequence[Mapping[str, Any]]) -> ActivationState:
         configurations=configured[False] + configured[True],
         recorded=configured[True][-1] if configured[True] else None,
     )
+
+
+class IdleDeriving(msgspec.Struct, frozen=True):
+    """Derivations of an agent while it is idle."""
+
+    deriver: str = ""
+    reflect_at: int = 150
+    rate_importance: bool = False
+    blocks: Sequence[str] = ()
+
+
+NOT_DERIVING = IdleDeriving()
+"""One object for the many agents that derive nothing by themselves."""
+
+
+def idle_deriving(configured: AgentConfigured) -> IdleDeriving:
+    """Return what a configuration wants to be derived while the agent is idle."""
+    if not configured.deriver and not configured.derive_blocks:
+        return NOT_DERIVING
+    blocks = tuple(configured.derive_blocks)
+    return IdleDeriving(configured.deriver, configured.reflect_at, configured.rate_importance, blocks)

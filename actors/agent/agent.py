@@ -14,7 +14,7 @@ from typing import Any, cast
 import msgspec
 
 from everlog.actors.agent import agent_setup, model_pool
-from everlog.actors.agent.activation_state import ActivationState, activation_state_of
+from everlog.actors.agent.activation_state import NOT_DERIVING, ActivationState, activation_state_of, idle_deriving
 from everlog.actors.agent.conversation_import import ImportedMessage, ImportReport, ids_of_import, summaries_in
 from everlog.actors.agent.event_writer import CommitListener, EventWriter, ids_of, signed
 from everlog.actors.agent.model_step import ModelCaller
@@ -122,7 +122,7 @@ class Agent(EventWriter):
         self.unsealed = ""
         """Reason that the log could not be sealed when it was opened or closed, although due; empty: no failure."""
         self.zone = "UTC"
-        self.deriving = agent_setup.NOT_DERIVING
+        self.deriving = NOT_DERIVING
         """Derivations while the agent is idle, by the newest configuration."""
         self.schemas: Mapping[str, str] = {}
         """JSON schema text by sha256, from every configuration in the log; shared with agents that are set up alike."""
@@ -191,7 +191,7 @@ class Agent(EventWriter):
     def _follow(self, configured: AgentConfigured) -> None:
         """Apply a configuration to this activation."""
         self._know(configured.schemas)
-        self.zone, self.deriving = configured.zone, agent_setup.idle_deriving(configured)
+        self.zone, self.deriving = configured.zone, idle_deriving(configured)
         self.model_name, self.models.window = configured.model, configured.window
         self.models.ledger.limit(configured)
 

@@ -131,6 +131,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Rules about which functions may be called at which place of a turn."""
     optional_functions: Sequence[str] | None = None
     """Names of the optional functions that the agent has, such as `insight_note` or `ask_agent`; none by default."""
+    labels: Sequence[str] | None = None
+    """Labels by which agents are chosen together, such as `sales`; all of them, none by default."""
 
 
 def check_settings(settings: object) -> Settings:
@@ -149,7 +151,7 @@ _PLAIN = (
     "rate_importance", "approval_s",
 )  # fmt: skip
 """Settings that are recorded unchanged."""
-_LISTS = ("derive_blocks", "approvals", "rules")
+_LISTS = ("derive_blocks", "approvals", "rules", "labels")
 
 
 def configuration(
@@ -222,27 +224,6 @@ def _of_model(found: ModelDefaults) -> dict[str, Any]:
     described = {name: getattr(found, name) for name in ("sampling", "fallback", "summarizer")}
     said = {name: value for name, value in described.items() if value is not None}
     return {"calling": found.calling or "native", "stream": bool(found.stream), **said}
-
-
-class IdleDeriving(msgspec.Struct, frozen=True):
-    """Derivations of an agent while it is idle."""
-
-    deriver: str = ""
-    reflect_at: int = 150
-    rate_importance: bool = False
-    blocks: Sequence[str] = ()
-
-
-NOT_DERIVING = IdleDeriving()
-"""One object for the many agents that derive nothing by themselves."""
-
-
-def idle_deriving(configured: AgentConfigured) -> IdleDeriving:
-    """Return what a configuration wants to be derived while the agent is idle."""
-    if not configured.deriver and not configured.derive_blocks:
-        return NOT_DERIVING
-    blocks = tuple(configured.derive_blocks)
-    return IdleDeriving(configured.deriver, configured.reflect_at, configured.rate_importance, blocks)
 
 
 def check_functions_given(agent_id: str, recorded: AgentConfigured, tools: Mapping[str, Tool]) -> None:

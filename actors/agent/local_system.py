@@ -23,7 +23,7 @@ from everlog.actors.functions.extras import NO_GRANTS, Grants, answer, extras, h
 from everlog.actors.functions.memgpt_functions import ALIASES, BUILTIN
 from everlog.actors.functions.tools import Tool
 from everlog.actors.mail.mail_functions import OPTIONAL_FUNCTIONS
-from everlog.actors.mail.names import other_agent
+from everlog.actors.mail.other_agents_of_store import StoreAgents
 from everlog.actors.memory.shared_block_rules import BlockClient
 from everlog.actors.memory.shared_block_writer import SharedBlockWriter
 from everlog.actors.models.make_model import model_for
@@ -165,10 +165,6 @@ class LocalSystem:
         except UnknownAgent:
             raise self.unknown(agent_id) from None
 
-    def _named(self, agent_id: str, name: str) -> str:
-        """Return the name in the store of the agent that `agent_id` calls so. Raise BadInput, UnknownAgent."""
-        return other_agent(agent_id, name, self.store)
-
     def unknown(self, agent_id: str) -> UnknownAgent:
         """Return the error for a name without an agent, with similar names."""
         names = [name for name in self.agents() if name != agent_id]
@@ -250,7 +246,7 @@ class LocalSystem:
         if context is None:
             return AgentSearcher(seat.projections, agent_id, HEAD, "UTC")
         return AgentSearcher.during(
-            seat.projections, context, turn, self._services.archive, seat.journal.talk, self._named
+            seat.projections, context, turn, self._services.archive, seat.journal.talk, StoreAgents(self.store)
         )
 
     def fork(self, agent_id: str, name: str, *, at: int | datetime | None = None, by: str = "") -> fork_agent.NewFork:

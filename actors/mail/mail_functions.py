@@ -28,6 +28,12 @@ PER_TURN_MAX = 20
 """Most messages that an agent sends in one turn."""
 PER_MINUTE_MAX = 10
 """Most messages from one agent to another in a minute."""
+RECIPIENTS_MAX = 1000
+"""Most agents that one message to a label goes to."""
+BROADCAST_BYTES_MAX = 2_000_000
+"""Most bytes of a message to a label, counted once for each agent: so much is in the log of the sender."""
+NAMES_SHOWN = 5
+"""Names of the agents with a label that the sender is told."""
 WAIT_MINUTES, WAIT_MINUTES_MAX = 60, 7 * 24 * 60
 
 
@@ -56,10 +62,51 @@ async def _ask_agent(desk: FunctionMemory, name: str, message: str, minutes: int
     return f"Asked {name}. The answer comes as a message to you: wait for it without calling functions."
 
 
-async def _send(desk: FunctionMemory, name: str, message: str, expires_at: int) -> None:
-    """Leave the event of a message. Raise FunctionError for one that may not be sent."""
+async def _message_agents(desk: FunctionMemory, label: str, message: str) -> str:
+    """Send a message to all agents with a label, without waiting for answers.
+
+    Args:
+        label: Label of the agents.
+        message: What to say to them.
+    """
+    _check_text(message)
+    to = await desk.searcher.agents_labelled(label)
+    rows = await desk.searcher.rows("agent_messages")
+    origin = _origin(rows, desk.turn)
+    if origin.hops:
+        raise FunctionError(
+            "You can write to a label when a person or a timer made you, not because of another agent's message. "
+            "Nothing was sent."
+        )
+    if not to:
+        raise FunctionError(f"No other agent has the label {label!r}. Nothing was sent.")
+    if len(to) > RECIPIENTS_MAX or len(to) * len(message.encode()) > BROADCAST_BYTES_MAX:
+        raise FunctionError(
+            f"{len(to)} agents have the label {label!r}: a message to a label goes to {RECIPIENTS_MAX} agents and "
+            f"makes {BROADCAST_BYTES_MAX} bytes at most, all copies together. Nothing was sent."
+        )
+    for one in to:
+        _check_pair(desk, rows, one)
+    for one in to:
+        _leave(
+            desk, AgentMessageSent(text=message, to=one, call_id=desk.call_id, hops=[spoken(desk.searcher.agent_id)])
+        )
+    return f"Sent to {len(to)} agents: {', '.join(map(spoken, to[:NAMES_SHOWN]))}{', ...' * (len(to) > NAMES_SHOWN)}."
+
+
+def _leave(desk: FunctionMemory, event: AgentMessageSent) -> None:
+    desk.mail.append(event)
+    desk.emit(event)
+
+
+def _check_text(message: str) -> None:
     if not 1 <= len(message.strip()) <= TEXT_CHARS_MAX:
         raise FunctionError(f"A message has 1 to {TEXT_CHARS_MAX} characters, not {len(message)}. Nothing was sent.")
+
+
+async def _send(desk: FunctionMemory, name: str, message: str, expires_at: int) -> None:
+    """Leave the event of a message. Raise FunctionError for one that may not be sent."""
+    _check_text(message)
     to = await desk.searcher.agent_named(name)
     own = desk.searcher.agent_id
     if to == own:
@@ -81,8 +128,7 @@ async def _send(desk: FunctionMemory, name: str, message: str, expires_at: int) 
         text=message, to=to, call_id=desk.call_id, expires_at=expires_at, hops=hops, task=before.task,
         waiting=waiting if expires_at else [],
     )  # fmt: skip
-    desk.mail.append(event)
-    desk.emit(event)
+    _leave(desk, event)
 
 
 class _Origin(msgspec.Struct, frozen=True):
@@ -106,19 +152,24 @@ def _origin(rows: Sequence[Mapping[str, Any]], turn: int) -> _Origin:
 
 def _check_rates(desk: FunctionMemory, rows: Sequence[Mapping[str, Any]], to: str) -> None:
     """Raise FunctionError if the agent has sent as much as it may, in this turn or to that agent."""
-    sent = [row for row in rows if row["direction"] == "sent"]
-    in_turn = sum(row["turn"] == desk.turn for row in sent) + len(desk.mail)
+    in_turn = sum(row["direction"] == "sent" and row["turn"] == desk.turn for row in rows) + len(desk.mail)
     if in_turn >= PER_TURN_MAX:
         raise FunctionError(f"You have sent {in_turn} messages in this turn, the most there may be. Nothing was sent.")
+    _check_pair(desk, rows, to)
+
+
+def _check_pair(desk: FunctionMemory, rows: Sequence[Mapping[str, Any]], to: str) -> None:
+    """Raise FunctionError if the agent has written to another as often as it may in a minute."""
     since = desk.now - 60 * MICROSECONDS
-    lately = sum(row["other"] == to and row["time"] > since for row in sent) + sum(one.to == to for one in desk.mail)
+    sent = sum(row["direction"] == "sent" and row["other"] == to and row["time"] > since for row in rows)
+    lately = sent + sum(one.to == to for one in desk.mail)
     if lately >= PER_MINUTE_MAX:
         raise FunctionError(
             f"You have sent {lately} messages to {spoken(to)} in a minute, the most there may be. Nothing was sent."
         )
 
 
-MAIL_FUNCTIONS: Sequence[Tool] = (own_tool(_message_agent), own_tool(_ask_agent))
+MAIL_FUNCTIONS: Sequence[Tool] = (own_tool(_message_agent), own_tool(_ask_agent), own_tool(_message_agents))
 """Functions of messages to other agents, in the order in which the model sees them."""
 NAMES = tuple(one.name for one in MAIL_FUNCTIONS)
 

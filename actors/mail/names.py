@@ -35,7 +35,7 @@ def spoken(agent_id: str) -> str:
     return agent_id.partition(TENANT_END)[2] or agent_id
 
 
-def _tenant_of(agent_id: str) -> str:
+def tenant_of(agent_id: str) -> str:
     """Return the beginning of the names of a tenant's agents, from the name of one; empty for one without a tenant."""
     return agent_id.removesuffix(spoken(agent_id))
 
@@ -44,7 +44,7 @@ def other_agent(agent_id: str, name: str, registry: Registry) -> str:
     """Return the name in the store of the agent that `agent_id` calls `name`. Raise BadInput for an impossible name,
     and UnknownAgent, with similar names of the same tenant, if there is no such agent.
     """
-    prefix = _tenant_of(agent_id)
+    prefix = tenant_of(agent_id)
     stored = name_of(prefix + name.strip())
     check_not_reserved(stored)
     if not prefix and TENANT_END in stored:
@@ -52,7 +52,7 @@ def other_agent(agent_id: str, name: str, registry: Registry) -> str:
     try:
         registry.partition_of(stored)
     except UnknownAgent:
-        there = [spoken(one) for one in registry.agents() if one != agent_id and _tenant_of(one) == prefix]
+        there = [spoken(one) for one in registry.agents() if one != agent_id and tenant_of(one) == prefix]
         near = difflib.get_close_matches(name, there, n=3, cutoff=0.5) if len(there) <= COMPARED_MAX else ()
         hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
         raise UnknownAgent(f"There is no agent {name!r}.{hint} Nothing was sent.") from None

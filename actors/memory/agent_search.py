@@ -6,7 +6,7 @@ Used by the agent's search functions through `local_system.py`, by `AgentView`, 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
@@ -31,10 +31,14 @@ TalkReader = Callable[[str, int], Awaitable[TalkView]]
 """Reads what an agent had said and heard by a seq, inclusive; see `Journal.talk`."""
 
 
-AgentNames = Callable[[str, str], str]
-"""Returns the name in the store of the agent that an agent (its own name first) calls so. Raises BadInput or
-UnknownAgent.
-"""
+class OtherAgents(Protocol):
+    """The other agents of a store, as an agent looks for them."""
+
+    def named(self, agent_id: str, name: str) -> str:
+        """Return the name in the store of the agent that `agent_id` calls `name`. Raise BadInput, UnknownAgent."""
+
+    def labelled(self, agent_id: str, label: str) -> Sequence[str]:
+        """Return the names in the store of the agents with a label, but for `agent_id`. Raise BadInput."""
 
 
 class AgentSearcher:
@@ -51,13 +55,13 @@ class AgentSearcher:
         archive: ArchiveClient | None = None,
         aside: ThreadRunner = in_place,
         talk_of: TalkReader | None = None,
-        others: AgentNames | None = None,
+        others: OtherAgents | None = None,
     ) -> None:
         """`as_of`: seq up to which records count, inclusive; `said_by`: search messages up to that seq instead.
 
         `archive` None: compare words only. `aside` runs the queries of `recall`, `recall_between` and `archival`; one
         at a time, because the engine is not thread-safe. `talk_of` reads the messages, for many searches at once; None:
-        they are read for this search. `others` returns the names of other agents; None: there are none.
+        they are read for this search. `others` finds other agents; None: there are none.
         """
         self._others = others
         self._aside = aside
@@ -81,7 +85,7 @@ class AgentSearcher:
         turn: int,
         archive: ArchiveClient | None = None,
         talk_of: TalkReader | None = None,
-        others: AgentNames | None = None,
+        others: OtherAgents | None = None,
     ) -> "AgentSearcher":
         """Make the searcher for a function of `turn`. Messages of the turn are left out: the model sees them."""
         opened = [message.seq for message in context.messages if message.turn == turn]
@@ -296,8 +300,17 @@ class AgentSearcher:
         if self._others is None:
             raise FunctionError("There are no other agents here.")
         try:
-            return self._others(self._agent_id, name)
+            return self._others.named(self._agent_id, name)
         except (BadInput, UnknownAgent) as error:
+            raise FunctionError(str(error)) from error
+
+    async def agents_labelled(self, label: str) -> Sequence[str]:
+        """Return the names in the store of the other agents with a label. Raise FunctionError for a blank one."""
+        if self._others is None:
+            raise FunctionError("There are no other agents here.")
+        try:
+            return await self._aside(self._others.labelled, self._agent_id, label)
+        except BadInput as error:
             raise FunctionError(str(error)) from error
 
     async def message(self, seq: int) -> Hit | None:

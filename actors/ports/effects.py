@@ -346,6 +346,12 @@ class Searcher(Protocol):
         """
         ...
 
+    async def agents_labelled(self, label: str) -> Sequence[str]:
+        """Return the names in the store of the other agents of the tenant that have a label, sorted. Raise
+        FunctionError for a blank one.
+        """
+        ...
+
     async def message(self, seq: int) -> Hit | None:
         """Return the message of that seq; None if it cannot be found by a search."""
         ...

@@ -5,7 +5,7 @@ Used by `agent_setup.py`, by the commands that edit memory blocks, and by the co
 
 import difflib
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -41,6 +41,7 @@ SAMPLING: Mapping[str, SettingRange] = {
     "max_completion_tokens": (1, 100_000_000, "1 to 100,000,000 tokens"),
 }
 WORD_CHARS_MAX = 64
+AGENT_LABELS_MAX = 50
 
 
 def check(settings: Any) -> None:
@@ -55,6 +56,7 @@ def check(settings: Any) -> None:
             raise BadInput(f"reasoning_effort is a word such as low, medium or high, not {effort[:80]!r}.")
     for label in settings.derive_blocks or ():
         check_label(label)
+    _check_agent_labels(settings.labels or ())
     for name in ("summarizer", "fallback", "deriver"):
         model = getattr(settings, name)
         if model and not model.strip():
@@ -88,6 +90,20 @@ def sampling(given: Iterable[str]) -> Sampling:
 def _near(key: str) -> str:
     near = difflib.get_close_matches(key, Sampling.__struct_fields__, n=1, cutoff=0.5)
     return f" (did you mean {near[0]}?)" if near else f"; there are {', '.join(Sampling.__struct_fields__)}"
+
+
+def _check_agent_labels(labels: Sequence[str]) -> None:
+    """Raise BadInput for labels of an agent that are blank, too long, given twice or too many."""
+    if len(labels) > AGENT_LABELS_MAX:
+        raise BadInput(f"An agent has up to {AGENT_LABELS_MAX} labels, not {len(labels)}. Nothing was changed.")
+    for label in labels:
+        if not label or label != label.strip() or len(label) > WORD_CHARS_MAX or not label.isprintable():
+            raise BadInput(
+                f"A label of an agent is 1 to {WORD_CHARS_MAX} printable characters without space around them, not "
+                f"{label[:80]!r}. Nothing was changed."
+            )
+        if labels.count(label) > 1:
+            raise BadInput(f"The label {label!r} is given twice. Nothing was changed.")
 
 
 def check_label(label: str) -> None:

@@ -21,7 +21,12 @@ from everlog.interfaces.cli.args_shared import (
     shards,
     yes_option,
 )
-from everlog.interfaces.cli.args_talk import approval_settings, function_rule_settings, optional_function_settings
+from everlog.interfaces.cli.args_talk import (
+    approval_settings,
+    function_rule_settings,
+    label_settings,
+    optional_function_settings,
+)
 from everlog.interfaces.cli.command_spec import CommandSpec
 from everlog.interfaces.common import argument_values
 
@@ -245,6 +250,7 @@ COMMANDS = (
             approval_settings,
             function_rule_settings,
             optional_function_settings,
+            label_settings,
             *ENDS,
         ),
         _CONFIGURE,

@@ -80,8 +80,9 @@ log and stays the same until the log grows. The hash chain and the order of
 records are always checked completely."""
 
 
-def _sorting_agents(parser: argparse.ArgumentParser) -> None:
+def _listing_agents(parser: argparse.ArgumentParser) -> None:
     sorting(parser, AGENT_SORTS)
+    parser.add_argument("--label", metavar="LABEL", help="list only agents with this label, as `configure` gives it")
 
 
 def _types(parser: argparse.ArgumentParser) -> None:
@@ -258,7 +259,7 @@ READERS = (
         "show.agents_command:agents",
         "list the agents of the store",
         "everlog agents 'fleet-*' --sort last_active --limit 10",
-        (names, _sorting_agents, as_of, json),
+        (names, _listing_agents, as_of, json),
         _AGENTS,
     ),
     CommandSpec(

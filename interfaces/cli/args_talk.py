@@ -93,9 +93,20 @@ def optional_function_settings(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         action="append",
         dest="optional_functions",
-        help="give the agent a function that agents do not have by themselves: message_agent and ask_agent (write to "
-        "other agents), insight_note, fact_note, fact_end, plan_make or plan_change (note memories); repeatable, "
-        "replaces the list; none removes them",
+        help="give the agent a function that agents do not have by themselves: message_agent, ask_agent and "
+        "message_agents (write to other agents), insight_note, fact_note, fact_end, "
+        "plan_make or plan_change (note memories); repeatable, replaces the list; none removes them",
+    )
+
+
+def label_settings(parser: argparse.ArgumentParser) -> None:
+    """Add the setting of the labels of an agent."""
+    parser.add_argument(
+        "--label",
+        metavar="LABEL",
+        action="append",
+        dest="labels",
+        help="label by which agents are chosen together; repeatable, replaces all labels; none removes them",
     )
 
 

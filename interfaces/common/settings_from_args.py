@@ -35,6 +35,8 @@ def settings_in(args: Namespace, read: TextReader) -> dict[str, Any]:
         found["sampling"] = setting_limits.sampling(words)
     if names := getattr(args, "optional_functions", None):
         found["optional_functions"] = [] if names == ["none"] else names
+    if labels := getattr(args, "labels", None):
+        found["labels"] = [] if labels == ["none"] else labels
     if rules := getattr(args, "approval", None):
         found["approvals"] = [] if rules == ["none"] else [rule_of(text) for text in rules]
     if function_rules := getattr(args, "function_rules", None):

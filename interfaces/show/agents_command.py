@@ -10,7 +10,9 @@ from argparse import Namespace
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from everlog.actors.mail.other_agents_of_store import labelled_agents, labelled_query
 from everlog.actors.reports.fleet_listing import FleetListing, FleetRow, list_agents
+from everlog.events.times import iso
 from everlog.interfaces.common.agent_patterns import is_pattern, no_match, select, selects_many
 from everlog.interfaces.common.as_of import time_of_option
 from everlog.interfaces.common.error_output import complain
@@ -41,6 +43,9 @@ def agents(args: Namespace, world: CommandEnvironment) -> int:
     listing, errors = _listed(args, world)
     faults = report_damage([*listing.damaged, *errors])
     rows = chosen_rows(args, listing)
+    if args.label is not None:
+        chosen = set(_labelled(args, world))
+        rows = [row for row in rows if row["agent_id"] in chosen]
     shown = ordered(args, rows, SORTS)
     if args.json:
         print(json_shapes.line([json_shapes.agent(row) for row in shown]))
@@ -49,6 +54,15 @@ def agents(args: Namespace, world: CommandEnvironment) -> int:
 
         show_pages.show(fleet_pages.agents(shown, world.clock.now(), more=len(rows) - len(shown)))
     return int(faults)
+
+
+def _labelled(args: Namespace, world: CommandEnvironment) -> Sequence[str]:
+    """Return the names of the agents with the label of --label."""
+    until, server = time_of_option(args, world), server_of(args)
+    if server is None:
+        return labelled_agents(store_of(args, world), args.label, until)
+    rows, _ = server.query(labelled_query(args.label), as_of=None if until is None else iso(until))
+    return [str(name) for name in rows.column("agent_id").to_pylist()]
 
 
 def _listed(args: Namespace, world: CommandEnvironment) -> tuple[FleetListing, Sequence[str]]:

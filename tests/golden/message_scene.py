@@ -17,8 +17,10 @@ def line(function: str, **arguments: Any) -> Callable[[bytes], str]:
 
 
 async def write_to_each_other(world: World) -> None:
-    """Write two agents, one of which asked the other and got its answer."""
-    settings = msgspec.structs.replace(world.settings, optional_functions=("message_agent", "ask_agent"))
+    """Write two agents with a label, one of which asked the other and got its answer."""
+    settings = msgspec.structs.replace(
+        world.settings, optional_functions=("message_agent", "ask_agent"), labels=("crew",)
+    )
     async with world.system.agent("zoe", settings):
         pass
     world.model.lines = [line("ask_agent", name="zoe", message="When is dinner?")]

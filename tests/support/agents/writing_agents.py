@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from everlog.actors.agent.agent_setup import Settings
@@ -14,13 +15,18 @@ from everlog.events import AgentMessageReceived, AgentReplyReceived, FunctionRes
 from tests.support.agent_world import completion
 from tests.support.agents.virtual_time_runtime import Home, open_ref
 
-BEGIN = re.compile(r"(?:(tell|ask) (\S+)|say) \(")
+BEGIN = re.compile(r"(?:(tell|ask|shout) (\S+)|say) \(")
+FUNCTIONS = {
+    "tell": ("message_agent", "name"), "ask": ("ask_agent", "name"), "shout": ("message_agents", "label"),
+}  # fmt: skip
 LONG = "x" * 20_001
 """Words for LONG in an order."""
 
 
 def orders(text: str) -> list[tuple[str, dict[str, Any]]]:
-    """Return the calls that a text orders: `tell bob (hi)`, `ask bob (say (yes))`, `say (yes)`, one after the other."""
+    """Return the calls that a text orders, one after the other:
+    `tell bob (hi)`, `ask bob (say (yes))`, `shout LABEL (hi)`, `say (yes)`.
+    """
     calls: list[tuple[str, dict[str, Any]]] = []
     while found := BEGIN.search(text):
         depth, end = 1, found.end()
@@ -29,7 +35,8 @@ def orders(text: str) -> list[tuple[str, dict[str, Any]]]:
             end += 1
         words = text[found.end() : end - 1].replace("LONG", LONG)
         if found[1]:
-            calls.append(("message_agent" if found[1] == "tell" else "ask_agent", {"name": found[2], "message": words}))
+            function, to = FUNCTIONS[found[1]]
+            calls.append((function, {to: found[2], "message": words}))
         else:
             calls.append(("send_message", {"message": words}))
         text = text[end:]
@@ -61,10 +68,10 @@ class Town(Home):
         await asyncio.sleep(self.pauses.get(agent_id, 0))
         return ModelResponse(obedient(request), 1000)
 
-    async def person(self, name: str) -> AgentRef:
-        """Open an agent that may write to others."""
+    async def person(self, name: str, labels: Sequence[str] = ()) -> AgentRef:
+        """Open an agent that may write to others, with labels."""
         ref = self.ref(name)
-        await open_ref(ref, Settings(optional_functions=NAMES))
+        await open_ref(ref, Settings(optional_functions=NAMES, labels=labels))
         return ref
 
     def said(self, name: str) -> list[str]:

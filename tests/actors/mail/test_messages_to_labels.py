@@ -1,0 +1,105 @@
+"""Messages of an agent to all agents with a label, in virtual time: each arrives once, or none is sent."""
+
+import asyncio
+import json
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from everlog.actors.agent.commands import DeleteAgent
+from everlog.actors.mail import mail_functions
+from everlog.interfaces.cli.main import main
+from everlog.store import FileStore
+from tests.support import virtual_time
+from tests.support.agents.writing_agents import Town
+
+
+def run(main: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
+    """Run `main` in virtual time."""
+    return virtual_time.run(main)
+
+
+def test_a_message_to_a_label_reaches_each_agent_with_it_once(tmp_path: Path) -> None:
+    """The sender, agents without the label, deleted agents and those of another tenant do not get it."""
+
+    async def main() -> None:
+        town = Town(FileStore.create(tmp_path, virtual_time.WallClock().now, "0" * 32))
+        sam, *_ = [await town.person(name, ["crew"]) for name in ("sam", "ann", "bob", "acme~eve")]
+        await town.person("tom", ["guests"])
+        gone = await town.person("old", ["crew"])
+        await gone._sender.perform(DeleteAgent)
+        await sam.send("shout crew (dinner)")
+        await asyncio.sleep(10)
+        heard = {name: town.heard(name) for name in ("sam", "ann", "bob", "tom", "acme~eve", "old")}
+        assert {name for name, words in heard.items() if words} == {"ann", "bob"}
+        assert heard["ann"] == heard["bob"] == [("sam", "dinner")]
+        assert town.results("sam") == ["Sent to 2 agents: ann, bob."]
+        assert town.states("sam") == ["delivered", "delivered"]
+        await town.leave()
+
+    run(main)
+
+
+def test_a_message_to_a_label_that_cannot_be_sent_leaves_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A label without agents, a blank one, too many bytes, and a broadcast that another one caused are refused."""
+
+    async def main() -> None:
+        town = Town(FileStore.create(tmp_path, virtual_time.WallClock().now, "0" * 32))
+        sam, *_ = [await town.person(name, ["crew"]) for name in ("sam", "ann", "bob")]
+        await sam.send("shout nobody (hi) shout crew (LONG)")
+        monkeypatch.setattr(mail_functions, "BROADCAST_BYTES_MAX", 19)
+        await sam.send("shout crew (" + "y" * 10 + ")")
+        refusals = [
+            "No other agent has the label 'nobody'. Nothing was sent.",
+            "A message has 1 to 20000 characters, not 20001. Nothing was sent.",
+            "2 agents have the label 'crew': a message to a label goes to 1000 agents",
+        ]
+        for text, refusal in zip(town.results("sam"), refusals, strict=True):
+            assert refusal in text
+        assert town.states("sam") == []
+        await sam.send("tell ann (shout crew (hi))")
+        await asyncio.sleep(10)
+        assert "not because of another agent's message" in town.results("ann")[0]
+        assert town.heard("bob") == []
+        await town.leave()
+
+    run(main)
+
+
+def test_a_storm_of_messages_to_a_label_drains(tmp_path: Path) -> None:
+    """Eight agents that all write to all: each message arrives once, and nothing is left to deliver."""
+
+    async def main() -> None:
+        town = Town(FileStore.create(tmp_path, virtual_time.WallClock().now, "0" * 32))
+        crew = [await town.person(f"a{one:02}", ["crew"]) for one in range(8)]
+        await asyncio.gather(*(one.send("shout crew (hi)") for one in crew))
+        await asyncio.sleep(120)
+        for number in range(8):
+            others = sorted(f"a{one:02}" for one in range(8) if one != number)
+            assert sorted(name for name, _ in town.heard(f"a{number:02}")) == others
+            assert set(town.states(f"a{number:02}")) == {"delivered", "received"}
+        await town.leave()
+
+    run(main)
+
+
+def test_labels_are_listed_changed_and_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`configure --label` replaces all labels, `agents --label` lists who has one, and a bad label changes nothing."""
+
+    def command(*words: str) -> str:
+        code = main([*words, "--store", str(tmp_path)])
+        shown = capsys.readouterr()
+        assert (code == 0) == (not shown.err), shown
+        return shown.out + shown.err
+
+    for name in ("ann", "bob"):
+        command("create", name)
+    command("configure", "ann", "--label", "crew", "--label", "night owl")
+    assert [row["agent"] for row in json.loads(command("agents", "--label", "night owl", "--json"))] == ["ann"]
+    assert "given twice" in command("configure", "bob", "--label", "crew", "--label", "crew")
+    assert "1 to 64 printable characters" in command("configure", "bob", "--label", " crew")
+    assert json.loads(command("agents", "--label", "it's", "--json")) == []
+    command("configure", "ann", "--label", "none")
+    assert json.loads(command("agents", "--label", "crew", "--json")) == []
