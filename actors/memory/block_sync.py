@@ -152,7 +152,9 @@ async def follow(agent: BlockAgent, name: str, label: str, command_id: str) -> b
         rows = await agent.rows("core_memory")
         check_blocks(len(rows) + 1)
         if any(row["label"] == label for row in rows):
-            raise BadInput(f"The agent has a memory block {label!r} of its own. Give this one another label (--label).")
+            raise BadInput(
+                f"The agent has a memory block {label!r} of its own. Give this one another label (--block-label)."
+            )
         return (await agent.commit([copy_of(label, shared)], turn=agent.turn, step=0, ids=[command_id]))[0]
 
     await agent.once(command_id, write, MemoryEdited)

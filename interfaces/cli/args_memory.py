@@ -125,8 +125,9 @@ def _version(parser: argparse.ArgumentParser) -> None:
 
 def _own_label(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--label",
+        "--block-label",
         metavar="LABEL",
+        dest="label",
         default="",
         help="label of the block in the agent's core memory (default: the block's name)",
     )

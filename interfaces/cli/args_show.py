@@ -82,7 +82,13 @@ records are always checked completely."""
 
 def _listing_agents(parser: argparse.ArgumentParser) -> None:
     sorting(parser, AGENT_SORTS)
-    parser.add_argument("--label", metavar="LABEL", help="list only agents with this label, as `configure` gives it")
+    parser.add_argument(
+        "--label",
+        metavar="LABEL",
+        action="append",
+        dest="labels",
+        help="list only agents with this label, as `configure` gives it; repeatable: with all of them",
+    )
 
 
 def _types(parser: argparse.ArgumentParser) -> None:

@@ -43,8 +43,8 @@ def agents(args: Namespace, world: CommandEnvironment) -> int:
     listing, errors = _listed(args, world)
     faults = report_damage([*listing.damaged, *errors])
     rows = chosen_rows(args, listing)
-    if args.label is not None:
-        chosen = set(_labelled(args, world))
+    for label in args.labels or ():
+        chosen = set(_labelled(args, world, label))
         rows = [row for row in rows if row["agent_id"] in chosen]
     shown = ordered(args, rows, SORTS)
     if args.json:
@@ -56,12 +56,12 @@ def agents(args: Namespace, world: CommandEnvironment) -> int:
     return int(faults)
 
 
-def _labelled(args: Namespace, world: CommandEnvironment) -> Sequence[str]:
-    """Return the names of the agents with the label of --label."""
+def _labelled(args: Namespace, world: CommandEnvironment, label: str) -> Sequence[str]:
+    """Return the names of the agents with a label."""
     until, server = time_of_option(args, world), server_of(args)
     if server is None:
-        return labelled_agents(store_of(args, world), args.label, until)
-    rows, _ = server.query(labelled_query(args.label), as_of=None if until is None else iso(until))
+        return labelled_agents(store_of(args, world), label, until)
+    rows, _ = server.query(labelled_query(label), as_of=None if until is None else iso(until))
     return [str(name) for name in rows.column("agent_id").to_pylist()]
 
 

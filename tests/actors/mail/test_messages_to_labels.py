@@ -86,7 +86,7 @@ def test_a_storm_of_messages_to_a_label_drains(tmp_path: Path) -> None:
 
 
 def test_labels_are_listed_changed_and_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """`configure --label` replaces all labels, `agents --label` lists who has one, and a bad label changes nothing."""
+    """`configure` replaces all labels, `agents` lists who has all that are given, and a bad label changes nothing."""
 
     def command(*words: str) -> str:
         code = main([*words, "--store", str(tmp_path)])
@@ -98,8 +98,12 @@ def test_labels_are_listed_changed_and_refused(tmp_path: Path, capsys: pytest.Ca
         command("create", name)
     command("configure", "ann", "--label", "crew", "--label", "night owl")
     assert [row["agent"] for row in json.loads(command("agents", "--label", "night owl", "--json"))] == ["ann"]
+    command("configure", "bob", "--label", "crew")
+    assert [row["agent"] for row in json.loads(command("agents", "--label", "crew", "--json"))] == ["ann", "bob"]
+    both = command("agents", "--label", "crew", "--label", "night owl", "--json")
+    assert [row["agent"] for row in json.loads(both)] == ["ann"]
     assert "given twice" in command("configure", "bob", "--label", "crew", "--label", "crew")
     assert "1 to 64 printable characters" in command("configure", "bob", "--label", " crew")
     assert json.loads(command("agents", "--label", "it's", "--json")) == []
     command("configure", "ann", "--label", "none")
-    assert json.loads(command("agents", "--label", "crew", "--json")) == []
+    assert [row["agent"] for row in json.loads(command("agents", "--label", "crew", "--json"))] == ["bob"]

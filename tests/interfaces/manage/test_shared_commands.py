@@ -13,7 +13,7 @@ def test_a_block_is_made_attached_and_read_by_agents(cli: Line):
     assert (made["version"], made["limit"], made["description"], made["read_only"]) == (1, 100, "On board", False)
     assert cli.json("shared", "attach", "sam", "team")["changed"]
     assert not cli.json("shared", "attach", "sam", "team")["changed"]
-    assert cli.json("shared", "attach", "kim", "team", "--label", "crew")["label"] == "crew"
+    assert cli.json("shared", "attach", "kim", "team", "--block-label", "crew")["label"] == "crew"
     cli.ok("shared", "set", "team", "The captain is Bob.", "--base", "1")
     assert "changed meanwhile" in cli.fails("shared", "set", "team", "Nobody.", "--base", "1")
     cli.script.answers = [says("Aye.")]
@@ -69,5 +69,5 @@ def test_what_cannot_be_is_refused_and_makes_nothing(cli: Line):
     assert "already" not in cli.ok("shared", "create", "team")
     assert "already" in cli.fails("shared", "create", "team")
     assert "shared memory blocks" in cli.fails("create", "block:team")
-    assert "of its own" in cli.fails("shared", "attach", "sam", "team", "--label", "human")
+    assert "of its own" in cli.fails("shared", "attach", "sam", "team", "--block-label", "human")
     assert [agent["agent"] for agent in cli.json("agents")] == ["sam"]
