@@ -143,11 +143,21 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give all tests that start Ray to one process of the run: two Rays would disturb each other."""
+    """Give all tests that start Ray to one process of the run, because two Rays would disturb each other; and all tests
+    that share a fixture of their module or folder, because it would be made again in each process.
+    """
     for item in items:
         parts.check(item)
         if item.get_closest_marker("ray"):
             item.add_marker(pytest.mark.xdist_group("ray"))
+        elif not item.get_closest_marker("xdist_group") and (shared := shared_by(item)):
+            item.add_marker(pytest.mark.xdist_group(shared))
+
+
+def shared_by(item: pytest.Item) -> str:
+    """Return the widest place with a fixture that this test shares with others; empty if there is none."""
+    found = item._fixtureinfo.name2fixturedefs.values() if isinstance(item, pytest.Function) else ()
+    return min((used.baseid for *_, used in found if used.scope in {"module", "package"}), key=len, default="")
 
 
 @pytest.fixture(autouse=True, scope="session")
