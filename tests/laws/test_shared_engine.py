@@ -11,8 +11,9 @@ from everlog.projections import DERIVER, HEAD, PROJECTIONS, Projections, RecallS
 from everlog.projections.projection_constants import FEW_AGENTS, MANY_AGENTS
 from everlog.store import SCHEMA, State, States, batch_of
 from tests.laws.test_projections import BIRTH, STREAMS, loaded, many, place_again, small_life
-from tests.support import event_strategies
+from tests.support import engines, event_strategies
 from tests.support.law import law
+from tests.support.seeds import few_and_all, pick
 
 LIVES = event_strategies.lives(BIRTH)
 NAMES = ("ann", "bob", "o'hara")
@@ -89,13 +90,14 @@ def test_agents_activated_together_are_as_if_each_were_alone(records: list[Recor
                 assert told(engine, name) == told(alone, name), name
 
 
-def test_each_answer_of_many_equals_the_answer_to_one_agent() -> None:
+@pytest.mark.parametrize("count", few_and_all(12, part="laws"))
+def test_each_answer_of_many_equals_the_answer_to_one_agent(count: int | None) -> None:
     """The answers are in the order of the request, with duplicates and unknown names, few or many: rows, columns and
     slices agree.
     """
     engine, wanted = many(MANY_AGENTS)
     for asked in ([*wanted[: FEW_AGENTS + 2], wanted[0], ("nobody", HEAD)], wanted[:3]):
-        for name in PROJECTIONS:
+        for name in pick(PROJECTIONS, count, label="answers of many"):
             answers = engine.answers(name, asked)
             assert len(answers) == len(asked)
             for (agent_id, as_of), rows in zip(asked, answers, strict=True):
@@ -159,7 +161,7 @@ def test_memory_follows_what_is_in_the_engine() -> None:
     life = small_life()
     names = [f"agent-{number}" for number in range(300)]
     records = table_of([place_again(record, name) for name in names for record in life])
-    with Projections() as engine:
+    with engines.own(), Projections() as engine:
         used = []
         for _ in range(12):
             engine.load(records)

@@ -7,9 +7,9 @@ from typing import Any
 import duckdb
 import pytest
 
-from everlog.projections import Projections, engine
+from everlog.projections import Projections
 from everlog.projections.hot import hot_database
-from everlog.projections.hot.hot_database import HotDatabase
+from tests.support import engines
 
 
 def test_an_engine_that_is_dropped_closes_its_database(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -20,9 +20,9 @@ def test_an_engine_that_is_dropped_closes_its_database(monkeypatch: pytest.Monke
         opened.append(duckdb.connect(path, config=config))
         return opened[-1]
 
-    monkeypatch.setattr(engine, "HotDatabase", HotDatabase)  # one of its own, not one that the suite lends
     monkeypatch.setattr(hot_database, "duckdb", SimpleNamespace(**{**vars(duckdb), "connect": connect}))
-    dropped = Projections()
+    with engines.own():
+        dropped = Projections()
     assert dropped.query("SELECT count(*) AS n FROM records") == [{"n": 0}]
     held = weakref.ref(dropped)
     del dropped

@@ -54,9 +54,18 @@ def emptied(database: HotDatabase) -> bool:
         for table in TABLES:
             database.parsed.run(f"DELETE FROM {table}")
         database.db.execute("COMMIT")
+        database.db.execute("CHECKPOINT")
     except duckdb.Error:
         return False
     return True
+
+
+@contextmanager
+def own() -> Iterator[None]:
+    """Let engines make databases of their own while the block runs, for tests of their memory and of their end."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(engine, "HotDatabase", HotDatabase)
+        yield
 
 
 @contextmanager
