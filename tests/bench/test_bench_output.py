@@ -103,7 +103,7 @@ QUICK = [bench for bench in TINY if bench not in SLOW]
 @pytest.mark.parametrize(
     "bench",
     [
-        *split(QUICK, 2, label="benches", part="bench"),
+        *split(QUICK, 1, label="benches", part="bench"),
         *(pytest.param(bench, marks=[pytest.mark.long, pytest.mark.bench]) for bench in SLOW),
     ],
 )

@@ -62,9 +62,7 @@ def stop_actors(root: Path) -> None:
 
 ORDINARY = (
     "test_a_new_agent_is_created_and_answers",
-    "test_two_callers_get_their_own_turns",
     "test_everything_is_there_after_the_host_died",
-    "test_a_timer_outlives_its_host",
 )
 """Tests of the contract that run under Ray in the ordinary suite. The others run with agents in this process there, and
 under Ray in the deep suite.

@@ -66,6 +66,8 @@ async def test_memories_are_found_by_meaning_in_the_archive_process(opens: Any, 
         assert_sound(system)
 
 
+@pytest.mark.long
+@pytest.mark.cluster
 @alive
 async def test_the_first_search_of_messages_in_a_cluster_is_by_meaning_too(opens: Any, folder: Path) -> None:
     """The host compares messages itself: no page says that words alone found it, and no archive is started."""

@@ -47,6 +47,8 @@ def everlog(tmp_path: Path) -> Iterator[Everlog]:
         assert not left, left
 
 
+@pytest.mark.long
+@pytest.mark.cluster
 def test_a_cluster_of_up_is_private(everlog: Everlog, tmp_path: Path) -> None:
     """No process of the cluster, hosts and archive included, listens at an address that other machines reach; every
     path of the store and Ray's token are closed to other users under umask 0, also a token that was open before.

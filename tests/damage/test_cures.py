@@ -60,7 +60,7 @@ def name_of(one: tuple[FileKind, str]) -> str:
     return f"{one[1]} {one[0].name}"
 
 
-@pytest.mark.parametrize("one", split(ROUNDS, 2, label="healed", part="damage"), ids=name_of)
+@pytest.mark.parametrize("one", split(ROUNDS, 1, label="healed", part="damage"), ids=name_of)
 def test_the_named_cure_heals(whole: Path, judge: Judge, one: tuple[FileKind, str]) -> None:
     """After the damage and its cure nothing is said any more, every answer is as before, and an agent can be used."""
     row, how = one

@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 from docs.make import blocks, consoles, from_catalogue, from_parser, makers
-from everlog.interfaces.cli.command_parser import COMMANDS, GROUPS, parser
+from everlog.interfaces.cli.command_parser import COMMANDS, GROUPS
+from tests.support.cli.command_line import whole_parser
 
 ROOT = Path(__file__).parents[2]
 PAGES = [*blocks.pages(), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
@@ -85,7 +86,7 @@ def test_every_command_exists(page: Path, capsys: pytest.CaptureFixture[str]) ->
         if " ".join(words) in names or words[:1] in (["COMMAND"], ["tour"], ["explain"]) or "--version" in words:
             continue
         try:
-            parser().parse_args(words)
+            whole_parser().parse_args(words)
         except (SystemExit, argparse.ArgumentError):
             wrong.append(command)
     capsys.readouterr()

@@ -42,7 +42,7 @@ def holds(engine: Projections, as_of: int) -> None:
     assert list(woken.configurations) == [configured(row) for row in configurations]
 
 
-@law(STREAMS | LIVES, st.data(), few=5, many=240)
+@law(STREAMS | LIVES, st.data(), few=3, many=240)
 def test_waking_agrees_with_the_four_projections(records: list[Record], data: st.DataObject) -> None:
     """Loaded or resumed, now or as of any record: the turn, the open turns, the configurations and the timers agree."""
     as_of = data.draw(st.integers(1, len(records)))
@@ -55,7 +55,7 @@ def test_waking_agrees_with_the_four_projections(records: list[Record], data: st
         holds(engine, HEAD)
 
 
-@law(STREAMS | LIVES, st.data(), few=4, many=160)
+@law(STREAMS | LIVES, st.data(), few=2, many=160)
 def test_interrupted_turns_are_open_on_activation(records: list[Record], data: st.DataObject) -> None:
     """A log that ends in the middle of a turn has the same open turns in `waking` and in the projection."""
     with loaded(records[: data.draw(st.integers(1, len(records)))]) as engine:

@@ -55,7 +55,7 @@ def expanding(draw: st.DrawFn) -> list[Record]:
     return [place(one, "sam", n, n) for n, one in enumerate(left, 1)]
 
 
-@law(expanding(), st.data(), few=3, many=40)
+@law(expanding(), st.data(), few=2, many=40)
 def test_as_of_any_seq_by_way_of_checkpoints_is_the_fold_of_the_records_up_to_it(
     records: list[Record], data: st.DataObject
 ) -> None:
@@ -128,7 +128,7 @@ def plain(rows: list[dict[str, object]]) -> list[str]:
     return sorted(map(repr, rows))
 
 
-@law(asking() | LIVES, st.data(), few=6, many=300)
+@law(asking() | LIVES, st.data(), few=3, many=300)
 def test_rows_from_the_kinds_that_are_read_are_the_rows_of_all_records(
     records: list[Record], data: st.DataObject
 ) -> None:

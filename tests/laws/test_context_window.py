@@ -57,7 +57,7 @@ def assert_agrees(engine: Projections, records: Sequence[Record], seq: int, turn
     assert {row["seq"] for row in rows} >= set(newest[-1:])
 
 
-@law(STREAMS | LIVES, st.data(), few=4, many=120)
+@law(STREAMS | LIVES, st.data(), few=2, many=120)
 def test_the_rows_are_what_the_model_sees(records: list[Record], data: st.DataObject) -> None:
     """As of any record, and for a call in any turn, order, words, lengths, warning and header are the reference's."""
     with loaded(records) as engine:
@@ -66,7 +66,7 @@ def test_the_rows_are_what_the_model_sees(records: list[Record], data: st.DataOb
             assert_agrees(engine, records, seq, HEAD)
 
 
-@law(STREAMS | LIVES, few=3, many=60)
+@law(STREAMS | LIVES, few=2, many=60)
 def test_agents_with_unchanged_contexts_have_the_same_rows_by_the_shorter_query(records: list[Record]) -> None:
     """Without records that change how others are shown, the query without their joins returns the same rows in the same
     order.
@@ -126,7 +126,7 @@ def test_everything_that_is_taken_back_is_taken_back_in_sql() -> None:
     assert rows[0]["threshold"] == 0.75 * 8192
 
 
-@law(STREAMS | LIVES, st.data(), few=4, many=80)
+@law(STREAMS | LIVES, st.data(), few=2, many=80)
 def test_a_context_by_kept_bounds_is_that_of_the_whole_statement(records: list[Record], data: st.DataObject) -> None:
     """After every commit and for a call in any turn, a context that is read by kept bounds has the rows of the whole
     statement, in the same order, also if several calls are asked about at once.

@@ -45,7 +45,7 @@ def kept(records: list[Record]) -> MemoryStore:
     return store
 
 
-@law(STREAMS, st.data(), few=3, many=40)
+@law(STREAMS, st.data(), few=2, many=40)
 def test_the_first_state_of_a_fork_is_the_parents_state_and_the_fold_of_the_log(
     records: list[Record], data: st.DataObject
 ) -> None:

@@ -48,7 +48,7 @@ def tables(engine: Projections, as_of: int = HEAD) -> dict[str, object]:
     }
 
 
-@law(STREAMS, st.data(), few=3, many=60)
+@law(STREAMS, st.data(), few=2, many=60)
 def test_incremental_equals_rebuilt_equals_rebuilt_from_any_cut(records: list[Record], data: st.DataObject) -> None:
     """Added commit by commit, loaded at once, or loaded up to a record and then added commit by commit, the tables are
     equal.
@@ -71,7 +71,7 @@ def test_incremental_equals_rebuilt_equals_rebuilt_from_any_cut(records: list[Re
     whole.close()
 
 
-@law(STREAMS, st.data(), few=3, many=60)
+@law(STREAMS, st.data(), few=2, many=60)
 def test_as_of_a_seq_is_the_state_when_that_seq_was_the_head(records: list[Record], data: st.DataObject) -> None:
     """Later records never change a projection as of an earlier moment."""
     seq = data.draw(st.integers(1, len(records)))
@@ -81,7 +81,7 @@ def test_as_of_a_seq_is_the_state_when_that_seq_was_the_head(records: list[Recor
     then.close()
 
 
-@law(STREAMS, st.data(), few=3, many=80)
+@law(STREAMS, st.data(), few=2, many=80)
 def test_the_hot_rows_alone_give_the_context_of_now(records: list[Record], data: st.DataObject) -> None:
     """After every commit, and loaded at any record, the current context is the same from the hot rows as from all
     rows.
@@ -124,7 +124,7 @@ def test_summarized_records_are_cold_until_the_summary_is_undone() -> None:
         assert RecallSearch(engine, "sam", HEAD).recall("hello", 0, 5) == found
 
 
-@law(STREAMS, few=3, many=80)
+@law(STREAMS, few=2, many=80)
 def test_the_context_and_the_projection_agree_on_memory_pressure(records: list[Record]) -> None:
     """At any moment `memory_pressure` equals the context that decides on the warning."""
     engine = loaded(records)

@@ -59,7 +59,7 @@ def rows_of(engine: Projections, names: tuple[str, ...]) -> dict[str, list[str]]
     return {name: sorted(map(repr, engine.rows(name, "sam", HEAD))) for name in names}
 
 
-@law(STREAMS | LIVES, st.data(), few=3, many=100)
+@law(STREAMS | LIVES, st.data(), few=2, many=100)
 def test_p11_a_state_and_later_records_equal_all_records(records: list[Record], data: st.DataObject) -> None:
     """Resumed at any record, with the rest loaded or added, the present rows are equal, and so are the past rows once
     they are read.
@@ -75,7 +75,7 @@ def test_p11_a_state_and_later_records_equal_all_records(records: list[Record], 
         assert rows_of(engine, PRESENT) == rows_of(whole, PRESENT)
 
 
-@law(STREAMS | LIVES, st.data(), few=3, many=100)
+@law(STREAMS | LIVES, st.data(), few=2, many=100)
 def test_p11_a_state_of_a_state_is_the_state_of_all_records(records: list[Record], data: st.DataObject) -> None:
     """Derived in steps or at once, the rows are equal; if an undone summary shows more records again, there are no
     rows.
@@ -93,7 +93,7 @@ def test_p11_a_state_of_a_state_is_the_state_of_all_records(records: list[Record
     assert DERIVER(earlier, SCHEMA.empty_table()).to_pylist() == earlier.to_pylist()
 
 
-@law(STREAMS, st.data(), few=3, many=100)
+@law(STREAMS, st.data(), few=2, many=100)
 def test_undone_turns_stay_undone_after_a_resume_from_a_state(records: list[Record], data: st.DataObject) -> None:
     """The context, without hidden turns and with reworded replies, equals that of all records, resumed at any record,
     and after the newest summary is undone completely.

@@ -44,7 +44,7 @@ def test_many_kills_at_every_point_around_a_call(tmp_path: Path) -> None:
     assert list(counted) == list(ROWS)
 
 
-@pytest.mark.parametrize("guard", split([*GUARDS], 2, label="guards of effects", part="effects"))
+@pytest.mark.parametrize("guard", split([*GUARDS], 1, label="guards of effects", part="effects"))
 def test_the_matrix_detects_a_missing_guard(tmp_path: Path, guard: str) -> None:
     """Without any one guard of the agent, a single kill at the right point breaks a promise."""
     row, point, said = CAUGHT[guard]

@@ -97,7 +97,7 @@ def play(folder: Path, plans: Sequence[str], seed: int, *, shared: bool) -> int:
 
 def test_a_kill_at_each_point_of_a_message_loses_and_doubles_nothing(tmp_path: Path) -> None:
     """A process dies in any commit of a question or of its answer: both arrive once, and no wait is left."""
-    plans = pick(POINTS, 6, label="points of a message")
+    plans = pick(POINTS, 3, label="points of a message")
     assert play(tmp_path, plans, 1, shared=False) >= len(plans)
 
 

@@ -49,6 +49,8 @@ def _text(event: Any) -> str:
     return str(found["content"]) if found.get("message_type") == "assistant_message" else ""
 
 
+@pytest.mark.long
+@pytest.mark.cluster
 @alive
 async def test_the_main_job_is_done_by_agents_of_a_cluster(opens: Any) -> None:
     """An agent on Ray is created, answers, calls its functions, streams, and its run is read again, by the same client

@@ -14,7 +14,7 @@ import pytest
 from everlog.interfaces.cli.command_parser import COMMANDS, GROUPS, parser
 from everlog.interfaces.cli.main import main
 from everlog.store import FileStore
-from tests.support.cli.command_line import Line
+from tests.support.cli.command_line import Line, whole_parser
 
 ROOT = Path(__file__).resolve().parents[3]
 DOCUMENT = (ROOT / "docs" / "reference" / "cli.md").read_text(encoding="utf-8")
@@ -29,7 +29,7 @@ def test_every_command_helps_with_an_example(command, capsys):
     assert "example:" in out
     assert command.example in out
     words = re.findall(r'"[^"]*"|\S+', command.example)[1:]
-    assert parser().parse_args([word.strip('"') for word in words]).handler == command.handler
+    assert whole_parser().parse_args([word.strip('"') for word in words]).handler == command.handler
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=NAMES)
@@ -114,7 +114,7 @@ def test_only_the_parser_of_the_command_is_made(command, monkeypatch):
         whole(self, *args, **options)
 
     words = [word.strip('"') for word in re.findall(r'"[^"]*"|\S+', command.example)[1:]]
-    expected = vars(parser().parse_args(["--store", "s", *words]))
+    expected = vars(whole_parser().parse_args(["--store", "s", *words]))
     monkeypatch.setattr(argparse.ArgumentParser, "__init__", counted)
     for argv in (["--store", "s", *words], ["--store=s", *words], [words[0], "--store", "s", *words[1:]]):
         made.clear()

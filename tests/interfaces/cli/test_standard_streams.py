@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.cli.command_line import Line
+from tests.support.seeds import split
 
 ROOT = Path(__file__).parents[3]
 FULL = "/dev/full"
@@ -21,7 +22,7 @@ def run_shell(cli: Line, words: str, **environment: str) -> "subprocess.Complete
     return subprocess.run(["/bin/sh", "-c", words], cwd=ROOT, env=env, capture_output=True, timeout=60, check=False)
 
 
-@pytest.mark.parametrize("closed", [">&-", "<&- >&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize("closed", split([">&-", "<&- >&-", "<&- >&- 2>&-"], 1, label="closed", part="commands"))
 def test_closed_streams_end_no_command(cli: Line, closed: str) -> None:
     """With any of the three streams closed a message is sent, answered and stored, and the log is whole."""
     cli.ok("create", "sam")

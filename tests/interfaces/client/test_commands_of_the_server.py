@@ -13,21 +13,26 @@ from everlog.interfaces.client import mirror_store
 from everlog.interfaces.client.server_channel import Patience
 from everlog.interfaces.http.native import agents
 from everlog.store import FileStore
-from tests.support.cli.command_line import Line, says
+from tests.support.cli.command_line import Line, Made, says
 from tests.support.http.served_line import ServedLine, served_line
 
 
+def fill(line: Line) -> None:
+    """Make a few agents, each with a turn."""
+    line.script.answers = [says("Ahoy"), says("Aye"), says("Hm")]
+    for name in ("fleet-1", "fleet-2", "sam"):
+        line.ok("create", name, "--model", "script")
+        line.ok("send", name, f"Hello from {name}")
+    line.ok("fork", "sam", "--new-name", "fleet-kid")
+
+
 @pytest.fixture
-def line(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
+def line(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, made: Made):
     """Return a command line whose commands go to a server, with a few agents."""
     for name in ("EVERLOG_STORE", "EVERLOG_SERVER", "EVERLOG_KEY", "EVERLOG_KEY_FILE"):
         monkeypatch.delenv(name, raising=False)
     with served_line(tmp_path / "store", capsys) as line:
-        line.script.answers = [says("Ahoy"), says("Aye"), says("Hm")]
-        for name in ("fleet-1", "fleet-2", "sam"):
-            line.ok("create", name, "--model", "script")
-            line.ok("send", name, f"Hello from {name}")
-        line.ok("fork", "sam", "--new-name", "fleet-kid")
+        made.begin(line, "fleet of a server", fill)
         yield line
 
 

@@ -12,6 +12,7 @@ from tests.support.cli.command_line import Line
 from tests.support.cli.document_folder import Lines, dialogues, letters, library, pages, sessions, write
 
 DOCUMENTS = 300
+"""Documents of the largest folder, in the deep suite."""
 
 
 @pytest.fixture(scope="module")
@@ -21,6 +22,11 @@ def texts(data_dir: Path) -> list[Lines]:
     """
     own = [*pages()[:100], *sessions(data_dir)[:60]]
     return [*own, *dialogues(data_dir, DOCUMENTS - len(own))]
+
+
+def few(texts: list[Lines], count: int) -> list[Lines]:
+    """Return so many of the texts, of each kind: from their whole length."""
+    return texts[:: len(texts) // count][:count]
 
 
 def held(cli: Line, source: str) -> dict[str, str]:
@@ -37,15 +43,18 @@ def held(cli: Line, source: str) -> dict[str, str]:
     return texts
 
 
-def test_a_folder_of_300_documents_is_loaded_changed_and_loaded_again(cli: Line, tmp_path: Path, texts) -> None:
+@pytest.mark.parametrize("count", [60, pytest.param(DOCUMENTS, marks=[pytest.mark.long, pytest.mark.commands])])
+def test_a_folder_of_documents_is_loaded_changed_and_loaded_again(
+    cli: Line, tmp_path: Path, texts: list[Lines], count: int
+) -> None:
     """The source has the text of each file of every kind; loading again writes changed texts, and removes the documents
     of deleted files.
     """
     folder = tmp_path / "handbook"
-    made = library(folder, texts)
-    assert len(made) == DOCUMENTS
+    made = library(folder, few(texts, count))
+    assert len(made) == count
     first = cli.json("load", "sam", str(folder), "--source", "handbook")
-    assert (first["documents"], first["new"], first["failed"], first["attached"]) == (DOCUMENTS, DOCUMENTS, [], True)
+    assert (first["documents"], first["new"], first["failed"], first["attached"]) == (count, count, [], True)
     there = held(cli, "handbook")
     assert there.keys() == made.keys()
     for name, lines in made.items():
@@ -54,8 +63,9 @@ def test_a_folder_of_300_documents_is_loaded_changed_and_loaded_again(cli: Line,
             assert letters(lost) in letters(there[name]), name
 
     again = cli.json("load", "sam", str(folder), "--source", "handbook")
-    assert (again["new"], again["changed"], again["unchanged"], again["attached"]) == (0, 0, DOCUMENTS, False)
+    assert (again["new"], again["changed"], again["unchanged"], again["attached"]) == (0, 0, count, False)
 
+    changes = len(list(made)[::25])
     for name in list(made)[::25]:
         write(folder / name, [*made[name], ("postscript", "The tide turns at noon.")])
     gone = list(made)[7::50]
@@ -63,7 +73,7 @@ def test_a_folder_of_300_documents_is_loaded_changed_and_loaded_again(cli: Line,
         (folder / name).unlink()
     write(folder / "shelf-9" / "new.md", [("news", "A lighthouse was built.")])
     changed = cli.json("load", "sam", str(folder), "--source", "handbook")
-    assert (changed["new"], changed["changed"], changed["unchanged"]) == (1, 12, DOCUMENTS - 12 - len(gone))
+    assert (changed["new"], changed["changed"], changed["unchanged"]) == (1, changes, count - changes - len(gone))
     assert sorted(changed["vanished"]) == sorted(gone)
     assert changed["removed"] == 0
     assert set(gone) < held(cli, "handbook").keys()
@@ -72,7 +82,7 @@ def test_a_folder_of_300_documents_is_loaded_changed_and_loaded_again(cli: Line,
     assert (pruned["removed"], pruned["vanished"]) == (len(gone), [])
     now = held(cli, "handbook")
     assert now.keys() == ({*made, "shelf-9/new.md"} - set(gone))
-    assert sum("The tide turns at noon." in text for text in now.values()) == 12
+    assert sum("The tide turns at noon." in text for text in now.values()) == changes
     assert cli.ok("log", "check", "--all", "--deep")
     assert cli.ok("log", "seal", "--all")
     assert held(cli, "handbook") == now

@@ -199,6 +199,8 @@ async def serve_process(store: Path, port: int) -> tuple[asyncio.subprocess.Proc
     return process, json.loads(await process.stdout.readline())["address"]
 
 
+@pytest.mark.long
+@pytest.mark.soak
 def test_a_server_that_is_killed_in_a_delivery_is_taken_over(tmp_path: Path) -> None:
     """A server is killed while the receiver holds its delivery: the other server sends the same delivery again, and
     then the rest; every record has arrived, in order.

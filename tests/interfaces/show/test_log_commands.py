@@ -230,7 +230,7 @@ SEALING = {
 }
 
 
-@pytest.mark.parametrize("moment", split([*SEALING], 2, label="sealing", part="commands"))
+@pytest.mark.parametrize("moment", split([*SEALING], 1, label="sealing", part="commands"))
 def test_ctrl_c_while_sealing_is_safe(cli: Line, moment: str):
     """After an interruption at any step no record is lost, every record reads as before, and the next run seals."""
     before = large(cli)

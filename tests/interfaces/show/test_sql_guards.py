@@ -13,6 +13,7 @@ from everlog.events import BadInput, CorruptLog
 from everlog.projections import DERIVER
 from everlog.store import FileStore, Snapshot
 from tests.support.cli.command_line import Line, Made
+from tests.support.seeds import split
 
 
 def sail(cli: Line) -> None:
@@ -102,7 +103,7 @@ def test_no_query_writes_over_a_sealed_file(sealed: FileStore, query: str) -> No
     assert content(sealed.root) == before
 
 
-@pytest.mark.parametrize("query", COPIES)
+@pytest.mark.parametrize("query", split(COPIES, 6, label="copies of a command", part="commands"))
 def test_no_query_of_a_command_makes_a_file(cli: Line, sealed: FileStore, tmp_path: Path, query: str) -> None:
     """COPY in a query file is refused too, whatever path it writes to."""
     (tmp_path / "q.sql").write_text(copying(query, str(tmp_path / "made.csv")))

@@ -22,6 +22,7 @@ from everlog.store.archive.table_files import table_files
 from tests.support.store.archive_world import Chance, World, found, rows_of
 
 BATCHES = 300
+"""Batches in the deep suite."""
 VERSIONS_MAX = COMPACT_WRITES + VERSIONS_KEPT + 4
 """Versions that a small table may have: the writes until a compaction, those that it keeps, and its own."""
 FILES_A_VERSION = 6
@@ -49,17 +50,18 @@ def results(archive: Archive, agents: list[str]) -> list[list[str]]:
     return [found(archive, query, agent, count=50) for agent in agents for query in QUERIES]
 
 
+@pytest.mark.parametrize("batches", [80, pytest.param(BATCHES, marks=[pytest.mark.long, pytest.mark.storage])])
 def test_versions_and_files_have_a_bound_while_it_works_and_at_rest(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world: World, monkeypatch: pytest.MonkeyPatch, batches: int
 ) -> None:
-    """After 300 batches of writes and searches the table has a bounded number of versions and files at every moment,
+    """After many batches of writes and searches the table has a bounded number of versions and files at every moment,
     fewer at rest, and all results are those of a table that was never compacted.
     """
     agents = ["sam", "ann", "tom"]
     chance = Chance(world, 19, agents)
     archive, reader = world.archive(), world.archive()
     most_versions = most_files = 0
-    for number in range(BATCHES):
+    for number in range(batches):
         chance.act(rarely=False)
         archive.follow()
         agent = agents[number % 3]

@@ -2,7 +2,9 @@
 
 import asyncio
 import shutil
+from argparse import ArgumentParser
 from collections.abc import Awaitable, Callable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ import pytest
 from everlog.actors.functions.http_function import WebAccess
 from everlog.actors.ports.effects import ModelResponse
 from everlog.events import Call, EverlogError, ModelError, Record, uuid7
+from everlog.interfaces.cli.command_parser import parser
 from everlog.interfaces.cli.main import main
 from everlog.interfaces.common.error_output import MORE
 from everlog.interfaces.common.front_end import CommandEnvironment, FrontEnd, Notice, Probe
@@ -41,6 +44,12 @@ class CountedIds:
     def new(self, at: int) -> str:
         self.count += 1
         return uuid7(at, self.count)
+
+
+@cache
+def whole_parser() -> ArgumentParser:
+    """Return the parser of all commands, which takes 30 ms to make."""
+    return parser()
 
 
 def completion(*calls: tuple[str, dict[str, Any]], thought: str = "I think.", words: str = "") -> str:

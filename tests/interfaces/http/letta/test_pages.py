@@ -57,7 +57,10 @@ def test_messages_are_listed_page_by_page_in_both_orders_and_directions(tmp_path
     asyncio.run(main())
 
 
-def test_agents_runs_blocks_and_steps_are_listed_page_by_page(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "sizes", [(2,), pytest.param((1, 2, 5), marks=[pytest.mark.long, pytest.mark.clients])], ids=str
+)
+def test_agents_runs_blocks_and_steps_are_listed_page_by_page(sizes: tuple[int, ...], tmp_path: Path) -> None:
     """The client's own pages of other lists have each item once, whatever their size, and end with an empty page."""
 
     def work(client: Letta) -> None:
@@ -65,7 +68,7 @@ def test_agents_runs_blocks_and_steps_are_listed_page_by_page(tmp_path: Path) ->
         for number in range(5):
             client.agents.messages.create(agents[0], input=f"Message {number}")
             client.blocks.create(label=f"block-{number}", value="x")
-        for size in (1, 2, 5):
+        for size in sizes:
             assert [one.id for one in client.agents.list(limit=size)] == agents[::-1]
             assert [one.id for one in client.agents.list(limit=size, order="asc")] == agents
             runs = [one.id for one in client.runs.list(agent_id=agents[0], limit=size)]
