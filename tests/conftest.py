@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import engines, parts, seeds
+from tests.support import engines, memory_disk, parts, seeds
 
 ROOT = Path(__file__).resolve().parent.parent
 OURS = ("everlog", "events", "store", "projections", "actors", "interfaces", "tests", "bench")
@@ -130,10 +130,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the parts of the deep suite, and fix the text from which all processes of the run draw their seeds."""
+    """Register the parts of the deep suite, and fix the text from which all processes of the run draw their seeds.
+
+    The ordinary suite puts its folders on a disk in memory, if there is one: it makes thousands of small stores, and
+    what a sync costs is no question of its tests. The deep suite uses a real disk.
+    """
     for name, about in parts.PARTS.items():
         config.addinivalue_line("markers", f"{name}: a part of the deep suite: {about}.")
     os.environ[seeds.VARIABLE] = seeds.origin()
+    if config.getoption("markexpr") == "not long" and memory_disk.has_room():
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(memory_disk.FOLDER))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
