@@ -70,6 +70,7 @@ from everlog.store.log.partition_reader import PartitionReader, TornTail
 from everlog.store.log.partition_recovery import has_strays
 from everlog.store.partition.partition import Partition
 from everlog.store.sealed.derived_columns import FIGURES
+from everlog.store.sealed.parquet_file import keeping_decoded_groups
 from everlog.store.sealed.rare_kinds import RARE_KINDS
 from everlog.store.sealed.seal_pass import seal_if_due
 from everlog.store.stores.file_store import CONFIGURATION, FileStore
@@ -156,6 +157,7 @@ __all__ = [
     "is_shared",
     "is_source",
     "keep_typed",
+    "keeping_decoded_groups",
     "mapped",
     "name_of",
     "names_generation",

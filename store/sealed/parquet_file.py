@@ -4,15 +4,22 @@ A row group is the unit of reading: its bytes are checked against the manifest b
 sorted by agent and seq, and the manifest knows the first and the last row of each group, so that a reader of one agent
 reads only the groups that hold the agent. Any Parquet tool reads the files without this module.
 
+A page of the console asks for one moment of an agent in several ways, and each question reads the records near that
+moment: `keeping_decoded_groups` lets a request decode them once.
+
 Used by `seal_pass` for writing, `sealed_reader` for reading, and `backup.export_file` for its settings.
 """
 
 import hashlib
 from bisect import bisect_left
+from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
+from contextlib import contextmanager
+from contextvars import ContextVar
 from mmap import mmap
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import google_crc32c
 import pyarrow as pa
@@ -34,6 +41,8 @@ from everlog.store.partition.manifest import ParquetEntry, RowGroupEntry
 from everlog.store.partition.partition import Partition
 from everlog.store.sealed.derived_columns import add_derived_columns
 
+GROUPS_MAX = 2
+"""Row groups that are kept, of records and as many of states: a moment may lie at the border of two."""
 ROWS_AT_ONCE = 2048
 """Rows that are decoded together when only the first part of a row group is needed."""
 SORTED_BY = [("agent_id", "ascending"), ("seq", "ascending")]
@@ -73,6 +82,70 @@ class FooterCache:
     def keep(self, names: AbstractSet[str]) -> None:
         """Drop all files except `names`."""
         self._found = {name: metadata for name, metadata in self._found.items() if name in names}
+
+
+class DecodedGroup(NamedTuple):
+    """Rows of a row group, from its first."""
+
+    table: pa.Table
+    last: tuple[str, int] | None
+    """Last row that was decoded; None: the whole row group was."""
+
+    def reaches(self, last: tuple[str, int] | None) -> bool:
+        """Return True if the rows of an agent up to a seq are here; None: all rows."""
+        return self.last is None or (last is not None and self.last > last)
+
+
+class DecodedGroups:
+    """Row groups that one thread decoded last, by path, number and columns."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[object, DecodedGroup] = OrderedDict()
+
+    def find(
+        self, path: Path, number: int, columns: Sequence[str] | None, last: tuple[str, int] | None
+    ) -> pa.Table | None:
+        """Return the rows of a group up to `last`, and perhaps more; None if they are not kept."""
+        found = self._kept.get(_name(path, number, columns))
+        return found.table if found is not None and found.reaches(last) else None
+
+    def add(self, path: Path, number: int, columns: Sequence[str] | None, group: DecodedGroup) -> None:
+        """Keep a group in place of the same with fewer rows; above `GROUPS_MAX`, drop the one that was added first."""
+        name = _name(path, number, columns)
+        self._kept.pop(name, None)
+        self._kept[name] = group
+        if len(self._kept) > GROUPS_MAX:
+            self._kept.popitem(last=False)
+
+
+def _name(path: Path, number: int, columns: Sequence[str] | None) -> object:
+    return path, number, None if columns is None else tuple(columns)
+
+
+class _Kept(NamedTuple):
+    records: DecodedGroups
+    states: DecodedGroups
+
+
+_kept: ContextVar[_Kept | None] = ContextVar("decoded row groups", default=None)
+
+
+def decoded_groups(*, states: bool) -> DecodedGroups | None:
+    """Return the row groups of records, or of states, that this thread keeps; None if it keeps none."""
+    kept = _kept.get()
+    if kept is None:
+        return None
+    return kept.states if states else kept.records
+
+
+@contextmanager
+def keeping_decoded_groups() -> Iterator[None]:
+    """Let this thread keep the row groups that it decodes while the block runs: at most some 32 MB of records."""
+    token = _kept.set(_Kept(DecodedGroups(), DecodedGroups()))
+    try:
+        yield
+    finally:
+        _kept.reset(token)
 
 
 def save(partition: Partition, name: str, table: pa.Table, maker: str = "") -> tuple[ParquetEntry, str]:
@@ -170,29 +243,61 @@ def tables(partition: Partition, entry: ParquetEntry, agent_id: str | Sequence[s
     after everything before that part was yielded; FileNotFoundError and other OSErrors.
     """
     wanted = [number for number, group in enumerate(entry.groups) if _holds(group, agent_id, from_seq, to_seq)]
-    if not wanted:
-        return
-    content = mmap(-1, entry.bytes)  # anonymous memory: only pages that are filled take space
-    known = footers.find(entry.name) if footers is not None else None
-    if known is None:
-        _fetch_footer(partition, entry, content)
-    source = pa.BufferReader(pa.py_buffer(content))  # shares the bytes: row groups fetched later are visible
-    file = pq.ParquetFile(source, metadata=known)
-    if footers is not None and known is None:
-        footers.add(entry.name, file.metadata)
+    last = (agent_id, to_seq) if isinstance(agent_id, str) and to_seq is not None else None
+    source = _Source(partition, entry, footers)
     for number in wanted:
-        # The checksum is verified before pyarrow parses any byte of the row group.
-        _fetch(partition, entry, number, content)
-        if isinstance(agent_id, str) and to_seq is not None:
-            table = _read_to(file, number, columns, (agent_id, to_seq))
-        else:
-            table = file.read_row_group(number, columns=None if columns is None else list(columns), use_threads=False)
+        table = source.rows(number, columns, last)
         if agent_id is None:
             yield table
         elif isinstance(agent_id, str):
             yield _only(table, agent_id, from_seq, to_seq)
         else:
             yield table.filter(pc.is_in(table.column("agent_id"), text_array(agent_id)))
+
+
+class _Source:
+    """A file that is being read. It is opened when the first row group is decoded."""
+
+    def __init__(self, partition: Partition, entry: ParquetEntry, footers: FooterCache | None) -> None:
+        self._partition, self._entry, self._footers = partition, entry, footers
+        self._path = partition.path / entry.name
+        self._kept = decoded_groups(states=bool(entry.maker))
+        self._open: tuple[Any, mmap] | None = None
+
+    def _opened(self) -> tuple[Any, mmap]:
+        """Return the file and the memory that it reads. Not a cached property, which Python 3.11 computes with a lock
+        for all threads.
+        """
+        if self._open is None:
+            content = mmap(-1, self._entry.bytes)  # anonymous memory: only pages that are filled take space
+            known = self._footers.find(self._entry.name) if self._footers is not None else None
+            if known is None:
+                _fetch_footer(self._partition, self._entry, content)
+            # Shares the bytes: row groups fetched later are visible.
+            file = pq.ParquetFile(pa.BufferReader(pa.py_buffer(content)), metadata=known)
+            if self._footers is not None and known is None:
+                self._footers.add(self._entry.name, file.metadata)
+            self._open = file, content
+        return self._open
+
+    def rows(self, number: int, columns: Sequence[str] | None, last: tuple[str, int] | None) -> pa.Table:
+        """Return the rows of a row group, up to the agent and seq `last` (None: all), and perhaps more."""
+        kept = self._kept.find(self._path, number, columns, last) if self._kept is not None else None
+        return self._decoded(number, columns, last) if kept is None else kept
+
+    def _decoded(self, number: int, columns: Sequence[str] | None, last: tuple[str, int] | None) -> pa.Table:
+        file, content = self._opened()
+        # The checksum is verified before pyarrow parses any byte of the row group.
+        _fetch(self._partition, self._entry, number, content)
+        if last is not None:
+            table = _read_to(file, number, columns, last)
+        else:
+            table = file.read_row_group(number, columns=None if columns is None else list(columns), use_threads=False)
+        if self._kept is not None:
+            is_all = table.num_rows == self._entry.groups[number].rows
+            end = None if is_all else (table.column("agent_id")[-1].as_py(), table.column("seq")[-1].as_py())
+            self._kept.add(self._path, number, columns, DecodedGroup(table, end))
+        return table
 
 
 def _read_to(file: Any, number: int, columns: Sequence[str] | None, last: tuple[str, int]) -> pa.Table:

@@ -21,6 +21,7 @@ from everlog.interfaces.wire.memory import (
     RowsShape,
 )
 from everlog.interfaces.wire.runs import Changed
+from everlog.store import keeping_decoded_groups
 
 PROJECTIONS = (
     "core_memory", "memory_history", "recall_memory", "archival_memory", "turns", "steps", "model_calls",
@@ -34,7 +35,7 @@ async def read_view(call: HttpCall, read: Callable[[AgentView], Any]) -> Any:
     reading = LocalSystem(call.service.system.store, ports=call.service.ports, engines=call.service.engines)
 
     def looked(stream: str) -> Any:
-        with reading.view(stream, as_of=moment_of(call.query.as_of)) as view:
+        with keeping_decoded_groups(), reading.view(stream, as_of=moment_of(call.query.as_of)) as view:
             return read(view)
 
     return await call.service.ports.aside(looked, call.stream)
