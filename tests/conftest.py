@@ -18,6 +18,8 @@ import pytest
 from tests.support import engines, memory_disk, parts, seeds
 
 ROOT = Path(__file__).resolve().parent.parent
+ORDINARY = "not long and not browser"
+"""Marks that pyproject.toml asks for: those of the ordinary suite."""
 OURS = ("everlog", "events", "store", "projections", "actors", "interfaces", "tests", "bench")
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a suite in the background: its children would not heed Ctrl-C
@@ -138,7 +140,7 @@ def pytest_configure(config: pytest.Config) -> None:
     for name, about in parts.PARTS.items():
         config.addinivalue_line("markers", f"{name}: a part of the deep suite: {about}.")
     os.environ[seeds.VARIABLE] = seeds.origin()
-    if config.getoption("markexpr") == "not long" and memory_disk.has_room():
+    if config.getoption("markexpr") == ORDINARY and memory_disk.has_room():
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(memory_disk.FOLDER))
 
 
@@ -169,7 +171,7 @@ def shared_by(item: pytest.Item) -> str:
 @pytest.fixture(autouse=True, scope="session")
 def lent_databases(pytestconfig: pytest.Config) -> Iterator[None]:
     """Let the engines of the ordinary suite borrow their databases."""
-    if pytestconfig.getoption("markexpr") != "not long":
+    if pytestconfig.getoption("markexpr") != ORDINARY:
         yield
         return
     with engines.lent():
@@ -198,5 +200,5 @@ def every_system(pytestconfig: pytest.Config, lent_databases: None) -> Iterator[
     local_system.LocalSystem.__init__ = remembered
     yield made
     local_system.LocalSystem.__init__ = begin
-    if pytestconfig.getoption("markexpr") == "not long" and not pytestconfig.getoption("served"):
+    if pytestconfig.getoption("markexpr") == ORDINARY and not pytestconfig.getoption("served"):
         verify_all(made)
