@@ -90,7 +90,10 @@ def page(
     chosen = preferences_of(request)
     token = _zone.set(chosen.zone)
     try:
-        text = _render(template, signed_in=signed_in, theme=chosen.theme, own_address=_address_of(request), **values)
+        text = _render(
+            template, signed_in=signed_in, theme=chosen.theme, letter_keys=chosen.letter_keys,
+            own_address=_address_of(request), **values,
+        )  # fmt: skip
     finally:
         _zone.reset(token)
     body = text.encode("utf-8", "backslashreplace")

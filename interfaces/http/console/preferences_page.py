@@ -30,7 +30,7 @@ async def save_preferences(call: HttpCall) -> Response:
     """Keep the choices of a form in the browser, and go back. An unknown time zone changes nothing."""
     fields = await read_form(call)
     theme, zone = fields.get("theme", ""), fields.get("zone", "").strip()
-    chosen = Preferences(cast(Theme, theme) if theme in get_args(Theme) else "", zone)
+    chosen = Preferences(cast(Theme, theme) if theme in get_args(Theme) else "", zone, "keys" in fields)
     next_page = own_path(fields.get("next", ""))
     if not is_zone(zone):
         return _form(

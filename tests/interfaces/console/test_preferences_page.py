@@ -1,4 +1,4 @@
-"""Theme and time zone of the console: chosen by a form, kept in the browser, and never in the store."""
+"""Theme, time zone and keys of the console: chosen by a form, kept in the browser, and never in the store."""
 
 import asyncio
 import re
@@ -20,8 +20,8 @@ async def _sent(server: Served, site: str = "same-origin", **fields: str) -> Any
 
 
 def test_chosen_theme_and_zone_are_on_every_page(tmp_path: Path) -> None:
-    """After the form, pages name the theme and show times in the zone; the form shows both; and a page that was kept
-    with the old choices is sent again.
+    """After the form, pages name the theme and show times in the zone; the form shows both; a page that was kept
+    with the old choices is sent again; and without the box of the keys, pages say that letters are none.
     """
 
     async def main() -> None:
@@ -29,10 +29,10 @@ def test_chosen_theme_and_zone_are_on_every_page(tmp_path: Path) -> None:
             await server.system.agent("sam")
             before = await server.client.get("/console/a/sam/records/2")
             assert " UTC" in before.text and "data-theme" not in before.text
-            answer = await _sent(server, theme="dark", zone="Asia/Tokyo", next="/console/a/sam")
+            answer = await _sent(server, theme="dark", zone="Asia/Tokyo", keys="on", next="/console/a/sam")
             assert (answer.status_code, answer.headers["location"]) == (303, "/console/a/sam")
             kept = answer.headers.get_list("set-cookie")
-            assert len(kept) == 2 and all("HttpOnly" in one and "Path=/console" in one for one in kept)
+            assert len(kept) == 3 and all("HttpOnly" in one and "Path=/console" in one for one in kept)
             sent = {"Cookie": "; ".join(one.split(";")[0] for one in kept)}
             after = await server.client.get(
                 "/console/a/sam/records/2", headers={**sent, "If-None-Match": before.headers["etag"]}
@@ -44,6 +44,9 @@ def test_chosen_theme_and_zone_are_on_every_page(tmp_path: Path) -> None:
             form = ParsedPage((await server.client.get(FORM_PAGE, headers=sent)).text)
             form.check()
             assert "Asia/Tokyo" in form.values("input", "value")
+            without = await _sent(server, theme="", zone="UTC")
+            sent = {"Cookie": "; ".join(one.split(";")[0] for one in without.headers.get_list("set-cookie"))}
+            assert '<html lang="en" data-keys="off">' in (await server.client.get(FORM_PAGE, headers=sent)).text
 
     asyncio.run(main())
 

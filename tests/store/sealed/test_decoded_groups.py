@@ -110,7 +110,7 @@ def test_a_row_group_is_decoded_once_and_further_when_more_of_it_is_needed(
 
 
 def test_few_row_groups_are_kept(tmp_path: Path, decoded: list[tuple[int, int]]) -> None:
-    """However many are read, two of records and two of states stay in memory."""
+    """Two of records and two of states stay in memory, of many that are read."""
     reader = sealed(tmp_path, random.Random(1), 60)
     with keeping_decoded_groups():
         for _ in range(2):
@@ -124,7 +124,7 @@ def test_few_row_groups_are_kept(tmp_path: Path, decoded: list[tuple[int, int]])
 
 
 def test_damage_is_found_when_a_row_group_is_decoded(tmp_path: Path, decoded: list[tuple[int, int]]) -> None:
-    """What was kept was verified; a row group that is decoded is verified then, inside the block too."""
+    """Row groups that were kept were verified; one that is decoded is verified then, inside the block too."""
     reader = sealed(tmp_path, random.Random(2), 15)
     (path,) = (tmp_path / "log" / "shard-000").glob("*.parquet")
     content = bytearray(path.read_bytes())

@@ -1,15 +1,12 @@
 // Travel in the life of an agent: slider, keys, play, and links that name the moment.
 // The server renders each moment. While the hand moves, only the number changes; when it rests, the page of that moment
 // is loaded and its parts are put in place.
+import { meaning, SLIDER_KEYS } from "./keys.js";
 import { load, say, swap } from "./pages.js";
 
 const REST_MS = 80;
 const STEP_MS = 500;
 const HISTORY_MS = 400;
-const KEYS = {
-  n: "next-turn", p: "previous-turn", e: "next-edit", E: "previous-edit", s: "next-summary", S: "previous-summary",
-  f: "next-failure", F: "previous-failure", g: "first", G: "last",
-};
 
 const time = document.getElementById("time");
 const slider = document.getElementById("slider");
@@ -159,11 +156,10 @@ function start() {
   slider.form.addEventListener("submit", (event) => event.preventDefault()); // by time its value is no event
   time.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.target !== slider) return;
-    if (event.key === " ") play();
-    else if (KEYS[event.key]) jump(KEYS[event.key]);
-    else if (event.key === "PageUp") jump("previous-turn");
-    else if (event.key === "PageDown") jump("next-turn");
-    else return;
+    const to = meaning(SLIDER_KEYS, event.key)?.to;
+    if (!to) return;
+    if (to === "play") play();
+    else jump(to);
     event.preventDefault();
   });
   time.addEventListener("click", (event) => {
