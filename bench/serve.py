@@ -200,6 +200,7 @@ async def idle_streams(server: Server, names: Sequence[str], plan: Plan) -> tupl
     """Open many streams on which nothing happens. Return the kB of each, and the part of a core that all of them
     take.
     """
+    await _settled(server)  # after the messages, the server takes memory for what it does beside them
     before = server.rss_kb()
     open_ones = []
     for number in range(plan.streams):
@@ -219,7 +220,7 @@ async def idle_streams(server: Server, names: Sequence[str], plan: Plan) -> tupl
 
 
 async def _settled(server: Server) -> None:
-    """Wait until the server has done all that opening the streams takes."""
+    """Wait until the server has done what it was asked for."""
     for _ in range(SETTLE_S):
         cpu = server.cpu_s()
         await asyncio.sleep(1)
