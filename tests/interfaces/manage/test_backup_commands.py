@@ -46,7 +46,7 @@ def test_a_store_comes_back_as_it_was(cli: Line, other: Line, folder: Path) -> N
     """Every agent has its records, forks and their parents, deleted agents, sources and shared blocks too."""
     out = cli.ok("export", "--all", str(folder))
     assert f"{folder} holds 6 files" in out and "6 written, 0 unchanged" in out
-    assert "Not in the folder: models.toml; mcp.toml; everlog.toml; keys" in out
+    assert "Not in the folder: models.toml; mcp.toml; a2a.toml; everlog.toml; keys" in out
     said = other.ok("restore", str(folder))
     assert said.startswith("6 files of 6 restored: ")
     for name in NAMES:

@@ -116,7 +116,7 @@ def test_a_conversation_is_saved(cli: Line, chat: Talk, tmp_path: Path) -> None:
     cli.script.answers = [says("Hello *Chad*.")]
     code, out, _ = chat("I am Chad", f"/save {tmp_path}/talk.md", f"/save {tmp_path}/talk.txt")
     assert code == 0
-    assert f"Saved 2 messages to {tmp_path}/talk.md." in out
+    assert f"Saved 2 messages to {tmp_path}/talk.md." in " ".join(out.split())
     assert "> Hello *Chad*." in (tmp_path / "talk.md").read_text()
     assert "\n  Hello *Chad*.\n" in (tmp_path / "talk.txt").read_text()
     assert (tmp_path / "talk.md").stat().st_mode & 0o777 == 0o600
