@@ -26,6 +26,8 @@ class TestBucketLog(FileContract):
         return FileStore.create(ROOT, lambda: NOW, "contract", disk=ObjectDisk(memory_bucket(), ROOT))
 
 
+@pytest.mark.long
+@pytest.mark.storage
 class TestBucketLogInSmallSegments(FileContract):
     @pytest.fixture
     def store(self) -> Store:

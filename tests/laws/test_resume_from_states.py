@@ -33,6 +33,7 @@ from everlog.store import SCHEMA, batch_of
 from tests.laws.test_projections import BIRTH, STREAMS, loaded, small_life
 from tests.support import event_strategies
 from tests.support.law import law
+from tests.support.seeds import few_and_all, pick
 
 LIVES = event_strategies.lives(BIRTH)
 
@@ -179,12 +180,13 @@ def counted_life() -> list[Record]:
     ]
 
 
-def test_the_counts_do_not_depend_on_where_the_records_were_cut() -> None:
+@pytest.mark.parametrize("count", few_and_all(8, part="laws"))
+def test_the_counts_do_not_depend_on_where_the_records_were_cut(count: int | None) -> None:
     """Loaded up to any record, or resumed there, and then extended, the header has the same counts."""
     records = counted_life()
     with loaded(records) as whole:
         expected = rows_of(whole, ("context_window",))
-    for cut in range(1, len(records)):
+    for cut in pick(range(1, len(records)), count, label="cuts of a life"):
         with loaded(records[:cut]) as engine, resumed(records, cut) as other:
             for record in records[cut:]:
                 engine.add([record])

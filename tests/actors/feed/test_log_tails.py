@@ -31,7 +31,7 @@ async def seqs_until(records: Followed, last: int) -> list[int]:
     return found
 
 
-@law(st.integers(0, 2**32), st.booleans(), few=5, many=1000)
+@law(st.integers(0, 2**32), st.booleans(), few=2, many=1000)
 def test_a_follower_gets_each_record_once_and_in_order(seed: int, slow: bool) -> None:
     """From any start, while agents write to the same logs, move, are forked and logs are sealed, each follower gets
     exactly the records of its agent's log, in order.

@@ -43,7 +43,7 @@ async def a_day(every_s: int) -> list[tuple[float, bool]]:
 @pytest.mark.parametrize(
     ("run", "every_s"),
     [
-        (run_plain, 5 * MINUTE),
+        (run_plain, 20 * MINUTE),
         (virtual_time.run, 30 * MINUTE),
         pytest.param(run_plain, MINUTE, marks=[pytest.mark.long, pytest.mark.hosts]),
     ],

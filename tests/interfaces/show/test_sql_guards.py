@@ -89,7 +89,7 @@ def copying(query: str, path: str) -> str:
     return query.format(copy=copy, quoted=quoted, rest=quoted.removeprefix("COPY"), path=path)
 
 
-@pytest.mark.parametrize("query", COPIES)
+@pytest.mark.parametrize("query", split(COPIES, 12, label="copies", part="commands"))
 def test_no_query_writes_over_a_sealed_file(sealed: FileStore, query: str) -> None:
     """COPY is refused at every place of a query, also to the one path that may be opened; every byte stays
     unchanged.

@@ -74,8 +74,9 @@ def test_many_are_registered_as_one_by_one(shared: Store) -> None:
     assert shared.register_many(NAMES, shared=True) == []
     assert shared.agents() == sorted(NAMES) == list(shared.assigned())
     assert {shared.partition_of(name) for name in NAMES} == {f"shard-{number:03d}" for number in range(7)}
+    assigned = shared.assigned()
     for name in NAMES:
-        assert shared.assigned()[name] == shared.partition_of(name) == shared.reader(name).partition
+        assert assigned[name] == shared.partition_of(name) == shared.reader(name).partition
 
 
 def test_one_impossible_name_of_many_registers_no_agent(shared: Store) -> None:
