@@ -22,6 +22,10 @@ ORDINARY = "not long and not browser"
 """Marks that pyproject.toml asks for: those of the ordinary suite."""
 OURS = ("everlog", "events", "store", "projections", "actors", "interfaces", "tests", "bench")
 
+if sys.dont_write_bytecode:  # PYTHONDONTWRITEBYTECODE: each process that a test starts would compile all of everlog
+    sys.dont_write_bytecode = False
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.pycache_prefix = os.environ["PYTHONPYCACHEPREFIX"] = str(ROOT / ".pytest_cache" / "bytecode")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a suite in the background: its children would not heed Ctrl-C
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
