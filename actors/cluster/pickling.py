@@ -103,13 +103,20 @@ def _code_digest(given: SessionCapabilities, cloud: ModuleType) -> str:
     class Marker(_packer(cloud)):  # type: ignore[misc]
         """Pickler whose output is never loaded, and is the same in every process."""
 
+        def __init__(self, file: BytesIO) -> None:
+            super().__init__(file)
+            self._texts: dict[str | bytes, str | bytes] = {}
+            """One object for each text: pickled bytes tell equal texts that are one object from those that are not,
+            and code from a compiled cache shares others than code that was compiled now.
+            """
+
         def reducer_override(self, found: Any) -> Any:
             if isinstance(found, CodeType):
-                return _with_sorted_sets(self.dispatch_table[CodeType](found))
+                return _in_one_form(self.dispatch_table[CodeType](found), self._texts)
             made = super().reducer_override(found)
             if isinstance(found, type) and isinstance(made, tuple):
                 made = (made[0], tuple(map(_untracked, made[1])), *made[2:])
-            return _with_sorted_sets(made)
+            return _in_one_form(made, self._texts)
 
     return sha256(_bytes_of(given, Marker)).hexdigest() if given.tools else ""
 
@@ -118,14 +125,18 @@ def _untracked(found: Any) -> Any:
     return "" if isinstance(found, str) and _TRACKER.fullmatch(found) else found
 
 
-def _with_sorted_sets(found: Any, depth: int = _DEPTH_MAX) -> Any:
-    """Return the value with its sets of text in an order that is the same in every process."""
+def _in_one_form(found: Any, texts: dict[str | bytes, str | bytes], depth: int = _DEPTH_MAX) -> Any:
+    """Return the value with its sets of text in an order that is the same in every process, and with one object for
+    each text, from `texts`.
+    """
     if isinstance(found, set | frozenset) and all(isinstance(one, str | bytes) for one in found):
-        return [type(found).__name__, *sorted(found, key=repr)]
+        return [type(found).__name__, *(texts.setdefault(one, one) for one in sorted(found, key=repr))]
+    if type(found) in (str, bytes):
+        return texts.setdefault(found, found)
     if depth and type(found) is tuple:
-        return tuple(_with_sorted_sets(one, depth - 1) for one in found)
+        return tuple(_in_one_form(one, texts, depth - 1) for one in found)
     if depth and type(found) is dict:
-        return {name: _with_sorted_sets(value, depth - 1) for name, value in found.items()}
+        return {texts.setdefault(name, name): _in_one_form(value, texts, depth - 1) for name, value in found.items()}
     return found
 
 
