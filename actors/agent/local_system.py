@@ -23,7 +23,7 @@ from everlog.actors.functions.extras import NO_GRANTS, Grants, answer, extras, h
 from everlog.actors.functions.memgpt_functions import ALIASES, BUILTIN
 from everlog.actors.functions.tools import Tool
 from everlog.actors.mail.mail_functions import OPTIONAL_FUNCTIONS
-from everlog.actors.mail.other_agents_of_store import StoreAgents
+from everlog.actors.mail.names import StoreAgents
 from everlog.actors.memory.shared_block_rules import BlockClient
 from everlog.actors.memory.shared_block_writer import SharedBlockWriter
 from everlog.actors.models.make_model import model_for

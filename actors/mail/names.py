@@ -1,14 +1,15 @@
-"""Names of agents in messages between them. Pure, but for the look into the store for a name.
+"""Find agents by the names and labels that are used in messages between them. Pure, but for looks into the store.
 
 In the store, the agents of a tenant have its name and a `~` before theirs. Agents write to agents of the same tenant
 only, and by the names that the tenant says: so no name of one tenant means anything of another.
 """
 
 import difflib
+from collections.abc import Sequence
 from typing import Protocol
 
 from everlog.events import BadInput, UnknownAgent
-from everlog.store import check_not_reserved, name_of
+from everlog.store import FileStore, Store, check_not_reserved, name_of, snapshot
 
 TENANT_END = "~"
 """End of the name of a tenant, which has none itself, before the name of an agent of it in the store."""
@@ -57,3 +58,53 @@ def other_agent(agent_id: str, name: str, registry: Registry) -> str:
         hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
         raise UnknownAgent(f"There is no agent {name!r}.{hint} Nothing was sent.") from None
     return stored
+
+
+_LABELLED = """SELECT DISTINCT l.agent_id FROM labels l JOIN agents a ON a.agent_id = l.agent_id
+WHERE l.label = {label} AND a.current AND NOT a.deleted ORDER BY l.agent_id"""
+
+
+class StoreAgents:
+    """The agents of one store, as others look for them."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def named(self, agent_id: str, name: str) -> str:
+        """Return the name in the store of the agent that `agent_id` calls `name`. Raise BadInput, UnknownAgent."""
+        return other_agent(agent_id, name, self._store)
+
+    def labelled(self, agent_id: str, label: str) -> Sequence[str]:
+        """Return the names in the store of all agents of the same tenant with a label, but for `agent_id`, sorted.
+
+        Reads the newest configurations of all agents from the files of their logs, in 0.1 to 1 s. Raises BadInput for
+        a blank label, and for a store without files; CorruptLog, StoreError.
+        """
+        if not isinstance(self._store, FileStore):
+            raise BadInput("Labels are read from the files of logs, and this store has none.")
+        if not label.strip():
+            raise BadInput("A label is not blank.")
+        own = tenant_of(agent_id)
+        return [one for one in labelled_agents(self._store, label.strip()) if tenant_of(one) == own and one != agent_id]
+
+
+def labelled_query(label: str) -> str:
+    """Return the query over the fleet's views that returns the names of the agents with a label."""
+    return _LABELLED.format(label="'" + label.replace("'", "''") + "'")
+
+
+def labelled_agents(store: FileStore, label: str, until: int | None = None) -> Sequence[str]:
+    """Return the names of all agents with a label, sorted. `until`: as of this time, microseconds UTC; None: now."""
+    # Imported here: most agents never write to a label.
+    from everlog.projections.fleet_views import FleetViews
+
+    with (
+        snapshot(store) as position,
+        FleetViews(
+            position.paths, position.fresh, upto=until, damage=position.damage, rare=position.rare_paths,
+            older=position.older_paths,
+        ) as views,
+    ):  # fmt: skip
+        found: list[str] = views.table(labelled_query(label)).column("agent_id").to_pylist()
+        position.check_unchanged()
+    return found

@@ -10,7 +10,7 @@ from argparse import Namespace
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from everlog.actors.mail.other_agents_of_store import labelled_agents, labelled_query
+from everlog.actors.mail.names import labelled_agents, labelled_query
 from everlog.actors.reports.fleet_listing import FleetListing, FleetRow, list_agents
 from everlog.events.times import iso
 from everlog.interfaces.common.agent_patterns import is_pattern, no_match, select, selects_many
