@@ -8,7 +8,7 @@ from tests.sim.bucket.bucket_guards import GUARDS
 from tests.sim.bucket.bucket_world import in_bucket, meeting_in_bucket
 from tests.sim.sim_store_world import World
 from tests.sim.simulation import Failed
-from tests.support.seeds import seeds
+from tests.support.seeds import seeds, split
 
 SEEDS = 10_000
 CHUNK = 50
@@ -61,7 +61,7 @@ def _fails(kind: Callable[[int], World], seed: int, guard: str = "") -> bool:
     return False
 
 
-@pytest.mark.parametrize("guard", GUARDS)
+@pytest.mark.parametrize("guard", split([*GUARDS], 3, label="guards of the bucket", part="simulation"))
 def test_a_seed_finds_out_that_a_guard_of_the_bucket_is_missing(guard: str) -> None:
     """Without any one guard of the store in a bucket some seed fails, which passes with it."""
     kind, recorded = CAUGHT[guard]
