@@ -7,6 +7,7 @@ The limits keep agents from keeping each other busy. Signatures and docstrings h
 reads: a changed schema is a new configuration of every agent with it.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -72,8 +73,7 @@ async def _message_agents(desk: FunctionMemory, label: str, message: str) -> str
     _check_text(message)
     to = await desk.searcher.agents_labelled(label)
     rows = await desk.searcher.rows("agent_messages")
-    origin = _origin(rows, desk.turn)
-    if origin.hops:
+    if _origin(rows, desk.turn).hops:
         raise FunctionError(
             "You can write to a label when a person or a timer made you, not because of another agent's message. "
             "Nothing was sent."
@@ -85,8 +85,7 @@ async def _message_agents(desk: FunctionMemory, label: str, message: str) -> str
             f"{len(to)} agents have the label {label!r}: a message to a label goes to {RECIPIENTS_MAX} agents and "
             f"makes {BROADCAST_BYTES_MAX} bytes at most, all copies together. Nothing was sent."
         )
-    for one in to:
-        _check_pair(desk, rows, one)
+    _check_minute(desk, rows, to)
     for one in to:
         _leave(
             desk, AgentMessageSent(text=message, to=one, call_id=desk.call_id, hops=[spoken(desk.searcher.agent_id)])
@@ -155,18 +154,20 @@ def _check_rates(desk: FunctionMemory, rows: Sequence[Mapping[str, Any]], to: st
     in_turn = sum(row["direction"] == "sent" and row["turn"] == desk.turn for row in rows) + len(desk.mail)
     if in_turn >= PER_TURN_MAX:
         raise FunctionError(f"You have sent {in_turn} messages in this turn, the most there may be. Nothing was sent.")
-    _check_pair(desk, rows, to)
+    _check_minute(desk, rows, [to])
 
 
-def _check_pair(desk: FunctionMemory, rows: Sequence[Mapping[str, Any]], to: str) -> None:
-    """Raise FunctionError if the agent has written to another as often as it may in a minute."""
+def _check_minute(desk: FunctionMemory, rows: Sequence[Mapping[str, Any]], to: Sequence[str]) -> None:
+    """Raise FunctionError if the agent has written to one of others as often as it may in a minute."""
     since = desk.now - 60 * MICROSECONDS
-    sent = sum(row["direction"] == "sent" and row["other"] == to and row["time"] > since for row in rows)
-    lately = sent + sum(one.to == to for one in desk.mail)
-    if lately >= PER_MINUTE_MAX:
-        raise FunctionError(
-            f"You have sent {lately} messages to {spoken(to)} in a minute, the most there may be. Nothing was sent."
-        )
+    lately = Counter(row["other"] for row in rows if row["direction"] == "sent" and row["time"] > since)
+    lately.update(one.to for one in desk.mail)
+    for one in to:
+        if lately[one] >= PER_MINUTE_MAX:
+            raise FunctionError(
+                f"You have sent {lately[one]} messages to {spoken(one)} in a minute, the most there may be. Nothing "
+                "was sent."
+            )
 
 
 MAIL_FUNCTIONS: Sequence[Tool] = (own_tool(_message_agent), own_tool(_ask_agent), own_tool(_message_agents))
