@@ -5,7 +5,7 @@ only, and by the names that the tenant says: so no name of one tenant means anyt
 """
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Protocol
 
 from everlog.events import BadInput, UnknownAgent
@@ -36,7 +36,7 @@ def spoken(agent_id: str) -> str:
     return agent_id.partition(TENANT_END)[2] or agent_id
 
 
-def tenant_of(agent_id: str) -> str:
+def _tenant_of(agent_id: str) -> str:
     """Return the beginning of the names of a tenant's agents, from the name of one; empty for one without a tenant."""
     return agent_id.removesuffix(spoken(agent_id))
 
@@ -45,7 +45,7 @@ def other_agent(agent_id: str, name: str, registry: Registry) -> str:
     """Return the name in the store of the agent that `agent_id` calls `name`. Raise BadInput for an impossible name,
     and UnknownAgent, with similar names of the same tenant, if there is no such agent.
     """
-    prefix = tenant_of(agent_id)
+    prefix = _tenant_of(agent_id)
     stored = name_of(prefix + name.strip())
     check_not_reserved(stored)
     if not prefix and TENANT_END in stored:
@@ -53,15 +53,16 @@ def other_agent(agent_id: str, name: str, registry: Registry) -> str:
     try:
         registry.partition_of(stored)
     except UnknownAgent:
-        there = [spoken(one) for one in registry.agents() if one != agent_id and tenant_of(one) == prefix]
+        there = [spoken(one) for one in registry.agents() if one != agent_id and _tenant_of(one) == prefix]
         near = difflib.get_close_matches(name, there, n=3, cutoff=0.5) if len(there) <= COMPARED_MAX else ()
         hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
         raise UnknownAgent(f"There is no agent {name!r}.{hint} Nothing was sent.") from None
     return stored
 
 
-_LABELLED = """SELECT DISTINCT l.agent_id FROM labels l JOIN agents a ON a.agent_id = l.agent_id
-WHERE l.label = {label} AND a.current AND NOT a.deleted ORDER BY l.agent_id"""
+_LABELLED = """SELECT l.agent_id FROM labels l JOIN agents a ON a.agent_id = l.agent_id
+WHERE l.label IN ({labels}) AND a.current AND NOT a.deleted
+GROUP BY l.agent_id HAVING count(DISTINCT l.label) = {count} ORDER BY l.agent_id"""
 
 
 class StoreAgents:
@@ -84,27 +85,27 @@ class StoreAgents:
             raise BadInput("Labels are read from the files of logs, and this store has none.")
         if not label.strip():
             raise BadInput("A label is not blank.")
-        own = tenant_of(agent_id)
-        return [one for one in labelled_agents(self._store, label.strip()) if tenant_of(one) == own and one != agent_id]
+        own = _tenant_of(agent_id)
+        found = _labelled_agents(self._store, label.strip())
+        return [one for one in found if _tenant_of(one) == own and one != agent_id]
 
 
-def labelled_query(label: str) -> str:
-    """Return the query over the fleet's views that returns the names of the agents with a label."""
-    return _LABELLED.format(label="'" + label.replace("'", "''") + "'")
+def labelled_query(labels: Collection[str]) -> str:
+    """Return the query over the fleet's views that returns the names of the agents that have all of some labels."""
+    texts = ["'" + label.replace("'", "''") + "'" for label in sorted(set(labels))]
+    return _LABELLED.format(labels=", ".join(texts), count=len(texts))
 
 
-def labelled_agents(store: FileStore, label: str, until: int | None = None) -> Sequence[str]:
-    """Return the names of all agents with a label, sorted. `until`: as of this time, microseconds UTC; None: now."""
+def _labelled_agents(store: FileStore, label: str) -> Sequence[str]:
     # Imported here: most agents never write to a label.
     from everlog.projections.fleet_views import FleetViews
 
     with (
         snapshot(store) as position,
         FleetViews(
-            position.paths, position.fresh, upto=until, damage=position.damage, rare=position.rare_paths,
-            older=position.older_paths,
+            position.paths, position.fresh, damage=position.damage, rare=position.rare_paths, older=position.older_paths
         ) as views,
-    ):  # fmt: skip
-        found: list[str] = views.table(labelled_query(label)).column("agent_id").to_pylist()
+    ):
+        found: list[str] = views.table(labelled_query([label])).column("agent_id").to_pylist()
         position.check_unchanged()
     return found

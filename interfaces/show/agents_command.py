@@ -10,8 +10,9 @@ from argparse import Namespace
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from everlog.actors.mail.names import labelled_agents, labelled_query
+from everlog.actors.mail.names import labelled_query
 from everlog.actors.reports.fleet_listing import FleetListing, FleetRow, list_agents
+from everlog.actors.reports.fleet_sql import fleet_sql
 from everlog.events.times import iso
 from everlog.interfaces.common.agent_patterns import is_pattern, no_match, select, selects_many
 from everlog.interfaces.common.as_of import time_of_option
@@ -43,8 +44,8 @@ def agents(args: Namespace, world: CommandEnvironment) -> int:
     listing, errors = _listed(args, world)
     faults = report_damage([*listing.damaged, *errors])
     rows = chosen_rows(args, listing)
-    for label in args.labels or ():
-        chosen = set(_labelled(args, world, label))
+    if args.labels:
+        chosen = set(_labelled(args, world))
         rows = [row for row in rows if row["agent_id"] in chosen]
     shown = ordered(args, rows, SORTS)
     if args.json:
@@ -56,12 +57,13 @@ def agents(args: Namespace, world: CommandEnvironment) -> int:
     return int(faults)
 
 
-def _labelled(args: Namespace, world: CommandEnvironment, label: str) -> Sequence[str]:
-    """Return the names of the agents with a label."""
-    until, server = time_of_option(args, world), server_of(args)
+def _labelled(args: Namespace, world: CommandEnvironment) -> Sequence[str]:
+    """Return the names of the agents that have all labels of --label."""
+    until, server, query = time_of_option(args, world), server_of(args), labelled_query(args.labels)
     if server is None:
-        return labelled_agents(store_of(args, world), label, until)
-    rows, _ = server.query(labelled_query(label), as_of=None if until is None else iso(until))
+        rows = fleet_sql(store_of(args, world), query, as_of=until)
+    else:
+        rows, _ = server.query(query, as_of=None if until is None else iso(until))
     return [str(name) for name in rows.column("agent_id").to_pylist()]
 
 
