@@ -24,6 +24,15 @@ _PLAIN = (
     "keep_last", "day_tokens_max", "pressure_fraction", "summary_fraction", "day_cost_max",
     "deriver", "reflect_at", "approval_s",
 )  # fmt: skip
+_LISTS: Mapping[str, tuple[str, Callable[[str], Any]]] = {
+    "optional_functions": ("optional_functions", str),
+    "labels": ("labels", str),
+    "approvals": ("approval", rule_of),
+    "rules": ("function_rules", rule_checks.rule_of),
+}
+"""Settings that are lists: option that replaces the list, with the word `none` alone by an empty one, and the function
+that makes an item of a text.
+"""
 _ENDINGS = (".md", ".txt")
 SECTION_FILES_MAX = 1000
 
@@ -33,14 +42,9 @@ def settings_in(args: Namespace, read: TextReader) -> dict[str, Any]:
     found = {name: value for name in _PLAIN if (value := getattr(args, name, None)) is not None}
     if words := getattr(args, "sampling", None):
         found["sampling"] = setting_limits.sampling(words)
-    if names := getattr(args, "optional_functions", None):
-        found["optional_functions"] = [] if names == ["none"] else names
-    if labels := getattr(args, "labels", None):
-        found["labels"] = [] if labels == ["none"] else labels
-    if rules := getattr(args, "approval", None):
-        found["approvals"] = [] if rules == ["none"] else [rule_of(text) for text in rules]
-    if function_rules := getattr(args, "function_rules", None):
-        found["rules"] = [] if function_rules == ["none"] else [rule_checks.rule_of(text) for text in function_rules]
+    for setting, (option, made) in _LISTS.items():
+        if texts := getattr(args, option, None):
+            found[setting] = [] if texts == ["none"] else [made(text) for text in texts]
     if prompt := _sections(args, read):
         found["sections"] = prompt
     return found
