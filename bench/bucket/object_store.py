@@ -5,14 +5,13 @@ As in a host, an agent sends the next commit when the last one is acknowledged. 
 request waits; nothing is counted that the service itself would need.
 """
 
-import argparse
-import statistics
-import threading
+import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
+from bench.support.harness import Figure, line, median, noise, options, show, together, workspace
 from everlog.events import Draft, UserMessage, draft, uuid7
 from everlog.store import Append, FileStore
 from everlog.store.object.object_disk import ObjectDisk
@@ -25,6 +24,10 @@ THINK_S = 0.85
 """Seconds for which an agent waits for its model between messages: a thousand agents then send about 1,000 a second."""
 COMMITS = 2
 """Commits of a message."""
+GOALS = {
+    "messages_per_s": ">= 1000", "puts_a_message": "<= 0.02", "commit_ms_p50": "<= 60", "cold_read_ms": "<= 120",
+    "cold_requests": "",
+}  # fmt: skip
 
 
 class SlowBucket(ObstoreBucket):
@@ -72,7 +75,7 @@ def _said(number: int, seq: int) -> Draft:
     return draft(UserMessage(text="word " * 30), event_id=event_id, recorded_at=NOW, turn=1, step=0)
 
 
-def measure(agents: int, seconds: float) -> dict[str, float]:
+def measure(agents: int, seconds: float) -> list[Figure]:
     """Return the figures of so many agents in one shard."""
     bucket = SlowBucket()
     store = FileStore.create(ROOT, lambda: NOW, "bench", disk=ObjectDisk(bucket, ROOT), shards=1)
@@ -97,13 +100,7 @@ def measure(agents: int, seconds: float) -> dict[str, float]:
                 seq += 1
             time.sleep(THINK_S)
 
-    threads = [threading.Thread(target=live, args=(number,)) for number in range(agents)]
-    begun = time.perf_counter()
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    spent = time.perf_counter() - begun
+    spent = together(live, agents)
     messages = len(took) / COMMITS
     puts = bucket.requests["put"]
     bucket.request_s = 0
@@ -116,21 +113,25 @@ def measure(agents: int, seconds: float) -> dict[str, float]:
     reader = reopened.reader(names[0])
     reader.head(names[0])
     cold = time.perf_counter() - begun
-    return {
-        "messages_s": messages / spent, "puts_a_message": puts / messages,
-        "commit_p50_ms": 1000 * statistics.median(took), "cold_read_ms": 1000 * cold,
-        "cold_requests": sum(bucket.requests.values()),
-    }  # fmt: skip
+    request_ms = 1000 * REQUEST_S
+    return [
+        Figure("messages_per_s", messages / spent, "messages/s", agents / (THINK_S + COMMITS * REQUEST_S)),
+        Figure("puts_a_message", puts / messages, "puts", 1.0),
+        Figure("commit_ms_p50", 1000 * median(took), "ms", request_ms),
+        Figure("cold_read_ms", 1000 * cold, "ms", request_ms),
+        Figure("cold_requests", sum(bucket.requests.values()), "requests", 1.0),
+    ]
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def main(argv: Sequence[str] | None = None) -> int:
     """Measure and print."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--quick", action="store_true")
-    quick = parser.parse_args(arguments).quick
-    for name, value in measure(1000, 4 if quick else 20).items():
-        print(f"{name:16} {value:10.3f}")
+    args = options("bucket.object_store", "A log in a bucket whose every request takes 20 ms.", argv)
+    with workspace() as folder:
+        machine = noise(folder)
+    figures = measure(1000, 4 if args.quick else 20)
+    show("bucket.object_store", machine, figures, [line(one, GOALS[one.key]) for one in figures])
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
