@@ -14,7 +14,8 @@ from tests.cluster.process_kills import host_of, kill, pid_of_host
 from tests.contract.agent_contract import AgentContract
 from tests.contract.agent_functions import double
 from tests.contract.contract_agents import KNOCKS, alive, gate, module_from, scripted, texts
-from tests.support.town_day import INVITATION, town
+from tests.support.example_module import example
+from tests.support.town_day import INVITATION
 
 pytestmark = pytest.mark.ray
 
@@ -91,7 +92,7 @@ class TestRayAgents(AgentContract):
 @pytest.mark.cluster
 def test_a_day_of_the_town_is_lived_in_a_cluster(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """docs/examples/town.py prints the same talk of the town as in one process: only the date is another one."""
-    printed = asyncio.run(town().main(str(folder), "ray"))
+    printed = asyncio.run(example("town").main(str(folder), "ray"))
     assert f"12:10  cafe       Isabella: {INVITATION}" in printed
     assert any(line.endswith("Ayesha heard of the party from Klaus") for line in printed)
     assert any("Klaus thinks: Klaus moved from Oak Street to Mill Lane" in line for line in printed)

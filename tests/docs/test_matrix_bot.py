@@ -1,7 +1,6 @@
 """The example of a channel: rooms of Matrix are agents, and each message comes once, whatever is lost or killed."""
 
 import asyncio
-import importlib.util
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -13,32 +12,23 @@ import pytest
 import everlog
 from tests.support import seeds
 from tests.support.cli.command_line import Script, says
+from tests.support.example_module import EXAMPLES, example
 from tests.support.http.served_store import Served, served
 from tests.support.matrix.fake_matrix import FakeMatrix, fake_matrix
 
-EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "matrix_bot.py"
 LINES_MAX = 200
 ROOM, OTHER = "!boat:test", "!crew:test"
-
-
-def loaded() -> Any:
-    """Return the example as a module."""
-    spec = importlib.util.spec_from_file_location("matrix_bot", EXAMPLE)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 @asynccontextmanager
 async def running(matrix_url: str, everlog_url: str) -> AsyncIterator[Any]:
     """Run the bot while the block runs, then kill it where it is."""
-    example = loaded()
+    bot = example("matrix_bot")
     async with (
         httpx2.AsyncClient(base_url=matrix_url, timeout=30, trust_env=False) as http,
         everlog.connect_system(everlog_url) as system,
     ):
-        work = asyncio.ensure_future(example.Bot(example.Matrix(http), system).run())
+        work = asyncio.ensure_future(bot.Bot(bot.Matrix(http), system).run())
         try:
             yield work
         finally:
@@ -76,7 +66,7 @@ async def world(tmp_path: Path, answers: list[Any]) -> AsyncIterator[tuple[FakeM
 
 def test_the_example_is_short() -> None:
     """The whole channel has at most 200 lines, as the page promises."""
-    assert len(EXAMPLE.read_text(encoding="utf-8").splitlines()) <= LINES_MAX
+    assert len((EXAMPLES / "matrix_bot.py").read_text(encoding="utf-8").splitlines()) <= LINES_MAX
 
 
 def test_a_room_is_an_agent(tmp_path: Path) -> None:

@@ -7,7 +7,8 @@ import pytest
 from everlog.actors.agent.local_system import LocalSystem
 from everlog.actors.replay.rebuild_check import rebuild, verify
 from everlog.store import FileStore
-from tests.support.town_day import INVITATION, TownDay, town
+from tests.support.example_module import example
+from tests.support.town_day import INVITATION, TownDay
 
 SMALL, HOURS = ("Isabella", "Klaus", "Maria", "Ayesha"), (12, 13, 14, 17)
 """People and hours of a short day: the invitation at noon, the news in the library, and the party."""
@@ -74,7 +75,7 @@ def test_the_whole_day_is_the_same_twice(tmp_path: Path) -> None:
     """Ten people live eleven hours twice: the same transcript and the same bytes of every record. Those who were never
     in a place with a person who knew of the party did not hear of it.
     """
-    module = town()
+    module = example("town")
     first, second = (TownDay(tmp_path / name, list(module.PEOPLE), module.HOURS) for name in ("first", "second"))
     assert first.lines == second.lines
     assert first.records() == second.records() and len(first.records()) == len(module.PEOPLE)

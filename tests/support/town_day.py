@@ -1,36 +1,25 @@
 """Days of docs/examples/town.py, in process, for tests: who lives them, when, and what is left of them."""
 
 import asyncio
-import importlib.util
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from everlog import Ports, open_system
 from everlog.events.digest import canonical_bytes
 from everlog.store import FileStore
 from everlog.testing import CountingIds, ManualClock
+from tests.support.example_module import example
 
-EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "town.py"
 INVITATION = "I am planning a party in the park today at 17:00, please come!"
-
-
-def town() -> ModuleType:
-    """Return the example as a module."""
-    spec = importlib.util.spec_from_file_location("town", EXAMPLE)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 class TownDay:
     """The transcript of one day, its logs, and the answers of queries after it."""
 
     def __init__(self, folder: Path, people: Sequence[str], hours: Sequence[int]) -> None:
-        self.folder, self.town = folder, town()
+        self.folder, self.town = folder, example("town")
         self.people = {name: self.town.PEOPLE[name] for name in people}
         self.hours = hours
         self.lines: list[str] = []
