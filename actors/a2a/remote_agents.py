@@ -16,10 +16,10 @@ from urllib.parse import SplitResult, urlsplit
 import msgspec
 
 from everlog.actors.mcp.function_names import SERVER, SERVER_CHARS_MAX
-from everlog.actors.mcp.servers_toml import LOOPBACK, check_owner, toml_value
+from everlog.actors.mcp.operator_file import LOOPBACK, check_owner, text_of, toml_value, with_table, without_table
 from everlog.actors.models.models_toml import KEY_NAME, SECRET, texts_in
 from everlog.events import BadInput
-from everlog.store import read_whole, write_whole
+from everlog.store import write_whole
 
 FILE = "a2a.toml"
 """Name of the file, in the store."""
@@ -72,7 +72,7 @@ def origin_of(parts: SplitResult) -> tuple[str, str, int]:
 def remote_agents(root: Path) -> Mapping[str, RemoteAgent]:
     """Return the remote agents that the operator of a store names. Raise BadInput, StoreError."""
     path = root / FILE
-    text = _text(path)
+    text = text_of(path)
     if text:
         check_owner(path)
     return parse_agents(text, str(path))
@@ -135,13 +135,6 @@ def _fault(path: str, where: list[str], expected: str) -> BadInput:
     return BadInput(f"{path}: {'.'.join(filter(None, where))}: {expected}. Nothing was read of it.")
 
 
-def _text(path: Path) -> str:
-    try:
-        return (read_whole(path) or b"").decode()
-    except UnicodeDecodeError as error:
-        raise BadInput(f"{path} is no UTF-8, from byte {error.start} on. Nothing was read of it.") from error
-
-
 def check_new(root: Path, name: str, agent: RemoteAgent) -> None:
     """Raise BadInput for an entry that the file may not hold, or whose name is taken."""
     parse_agents(agent_text(name, agent), "the new entry")
@@ -153,18 +146,14 @@ def add_agent(root: Path, name: str, agent: RemoteAgent) -> None:
     """Write an agent at the end of the file. All other lines stay. Raise BadInput as `check_new` does."""
     check_new(root, name, agent)
     path = root / FILE
-    write_whole(path, f"{_text(path).rstrip()}\n\n{agent_text(name, agent)}".lstrip().encode())
+    write_whole(path, with_table(text_of(path), agent_text(name, agent)).encode())
 
 
 def remove_agent(root: Path, name: str) -> None:
     """Remove the table of an agent from the file. All other lines stay. Raise BadInput if there is none."""
     remote_agent(root, name)
-    path, kept, inside = root / FILE, [], False
-    for line in _text(path).splitlines():
-        if line.lstrip().startswith("["):
-            inside = re.split(r"[\[\]. \"']+", line.strip())[1:3] == [TABLE, name]
-        kept += [] if inside else [line]
-    after = "\n".join(kept).rstrip() + "\n"
+    path = root / FILE
+    after = without_table(text_of(path), [TABLE, name])
     if name in parse_agents(after, str(path)):
         raise BadInput(f"{path} names {name!r} in a form that everlog does not write. Remove it by hand.")
     write_whole(path, after.encode())

@@ -16,7 +16,7 @@ from typing import Any
 
 from everlog.actors.a2a.remote_agents import RemoteAgent, remote_agent
 from everlog.actors.functions.function_text import failure
-from everlog.actors.functions.schema_tool import NoArguments, SchemaTool
+from everlog.actors.functions.schema_tool import SchemaTool
 from everlog.actors.functions.tools import HEARTBEAT, HEARTBEAT_SCHEMA, Tool
 from everlog.actors.mcp.call_outcome import LostReply, RefusedRequest, UnreadableReply
 from everlog.events import FunctionError, FunctionResult, UsageError
@@ -28,7 +28,7 @@ STARTING_S = 60.0
 _TEXT = {"type": "string"}
 
 
-class RemoteFunction(SchemaTool, frozen=True):
+class RemoteFunction(SchemaTool, frozen=True, kw_only=True):
     """A function that asks an agent of another program."""
 
     remote: str = ""
@@ -53,14 +53,7 @@ def _function(name: str, agent: RemoteAgent) -> RemoteFunction:
         function=partial(ask_remote, name, agent),
         effect="idempotent" if agent.repeats else "at_most_once",
         schema=_schema(public, name, agent),
-        arguments=NoArguments,
-        aliases={},
-        takes_memory=False,
-        searches=False,
         takes_key=True,
-        heartbeat=True,
-        whole=False,
-        faults=(Exception,),
         timeout_s=agent.call_s + STARTING_S,
         approval=agent.approval,
         remote=name,

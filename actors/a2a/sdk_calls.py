@@ -33,6 +33,7 @@ from google.protobuf.json_format import MessageToDict, ParseError
 
 from everlog.actors.a2a.remote_agents import RemoteAgent, origin_of
 from everlog.actors.a2a.remote_reply import ReadCard, RemoteReply
+from everlog.actors.mcp.bounded_parts import bounded_parts
 from everlog.actors.mcp.call_outcome import TEXT_CHARS_MAX, LostReply, RefusedRequest, UnreadableReply
 from everlog.events import A2aError
 
@@ -232,13 +233,8 @@ class _BoundedBody(httpx.AsyncByteStream):
     def __init__(self, inner: Any) -> None:
         self._inner = inner
 
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        size = 0
-        async for part in self._inner:
-            size += len(part)
-            if size > ANSWER_BYTES_MAX:
-                raise httpx.ReadError(f"the answer is larger than {ANSWER_BYTES_MAX:,} bytes")
-            yield part
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return bounded_parts(self._inner, ANSWER_BYTES_MAX, httpx.ReadError)
 
     async def aclose(self) -> None:
         await self._inner.aclose()

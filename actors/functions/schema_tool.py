@@ -1,7 +1,7 @@
 """Offer a function that is known by a JSON schema alone, and not by the signature of a Python function. Pure.
 
-Used for functions of MCP servers. The names of arguments are checked here; its server
-checks the values.
+Used for functions that another program carries out: those of MCP servers, and questions to remote agents. The names of
+arguments are checked here; the other program checks the values.
 """
 
 import json
@@ -19,8 +19,17 @@ class NoArguments(msgspec.Struct):
     """Arguments that are described by a schema, and by no Struct."""
 
 
-class SchemaTool(Tool, frozen=True):
+class SchemaTool(Tool, frozen=True, kw_only=True):
     """A function whose arguments are described by its schema alone."""
+
+    arguments: type[msgspec.Struct] = NoArguments
+    aliases: Mapping[str, str] = {}
+    takes_memory: bool = False
+    searches: bool = False
+    takes_key: bool = False
+    heartbeat: bool = True
+    whole: bool = False
+    faults: tuple[type[BaseException], ...] = (Exception,)
 
     def bind(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Check the names of the arguments of a call. Raise FunctionError, in words for the model."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from everlog.actors.functions.function_text import failure
-from everlog.actors.functions.schema_tool import NoArguments, SchemaTool
+from everlog.actors.functions.schema_tool import SchemaTool
 from everlog.actors.functions.tools import Tool
 from everlog.actors.mcp.accepted_tools import AcceptedServer, accepted_of
 from everlog.actors.mcp.call_outcome import LostReply, RefusedRequest, UnreadableReply
@@ -24,7 +24,7 @@ from everlog.events import BadInput, FunctionError, FunctionResult, McpError, Qu
 MAYBE_DONE = "It may have been carried out. Find out before you call it again."
 
 
-class McpFunction(SchemaTool, frozen=True):
+class McpFunction(SchemaTool, frozen=True, kw_only=True):
     """A function of an MCP server."""
 
     server: str = ""
@@ -74,14 +74,6 @@ def _function(
         function=partial(_called, connections, name, entry, tool),
         effect=effect,
         schema=schema,
-        arguments=NoArguments,
-        aliases={},
-        takes_memory=False,
-        searches=False,
-        takes_key=False,
-        heartbeat=True,
-        whole=False,
-        faults=(Exception,),
         timeout_s=tries * (entry.connect_s + LIST_S + max(CALL_CAP_S, entry.call_s)),
         approval=tool.approval(entry),
         server=name,

@@ -18,6 +18,7 @@ from mcp.client import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 
+from everlog.actors.mcp.bounded_parts import bounded_parts
 from everlog.actors.mcp.call_outcome import (
     Answer,
     LostReply,
@@ -286,13 +287,8 @@ class _BoundedBody(httpx2.AsyncByteStream):
     def __init__(self, inner: Any) -> None:
         self._inner = inner
 
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        size = 0
-        async for part in self._inner:
-            size += len(part)
-            if size > LINE_BYTES_MAX:
-                raise httpx2.ReadError(f"the answer is larger than {LINE_BYTES_MAX:,} bytes")
-            yield part
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return bounded_parts(self._inner, LINE_BYTES_MAX, httpx2.ReadError)
 
     async def aclose(self) -> None:
         await self._inner.aclose()

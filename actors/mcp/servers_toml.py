@@ -7,7 +7,6 @@ others can write to is refused. A file that holds a secret, not just the name of
 import math
 import os
 import re
-import stat
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,16 +16,25 @@ from urllib.parse import urlsplit
 import msgspec
 
 from everlog.actors.mcp.function_names import SERVER, SERVER_CHARS_MAX
+from everlog.actors.mcp.operator_file import (
+    LOOPBACK,
+    check_owner,
+    header_of,
+    text_of,
+    toml_text,
+    toml_value,
+    with_table,
+    without_table,
+)
 from everlog.actors.mcp.server_entry import CALL_CAP_S, ServerEntry
 from everlog.actors.models.models_toml import KEY_NAME, SECRET, texts_in
 from everlog.events import BadInput
-from everlog.store import read_whole, write_whole
+from everlog.store import write_whole
 
 SERVERS = "mcp.toml"
 """Name of the file, in the store."""
 VARIABLE = "EVERLOG_MCP"
 TABLE = "servers"
-LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 _ONLY_NAMES = (
     "secrets stay in the environment, and none may stand in this file: name a variable in `env`, `token` or `headers`. "
@@ -45,7 +53,7 @@ def servers_file(root: Path) -> Path:
 def servers_of(root: Path) -> Mapping[str, ServerEntry]:
     """Return the servers that the operator of a store names. Raise BadInput, StoreError."""
     path = servers_file(root)
-    text = _text(path)
+    text = text_of(path)
     if text:
         check_owner(path)
     return parse_servers(text, str(path))
@@ -135,45 +143,24 @@ def _check_url(entry: ServerEntry, where: list[str], path: str, text: str) -> No
         )  # fmt: skip
 
 
-def check_owner(path: Path) -> None:
-    """Raise BadInput for a file that another user owns or can write to: it says what is run, and where secrets go."""
-    found = path.stat()
-    if found.st_uid not in (os.geteuid(), 0) or stat.S_IMODE(found.st_mode) & (stat.S_IWGRP | stat.S_IWOTH):
-        raise BadInput(
-            f"{path} says what everlog runs and where it sends secrets, and another user of this machine can write to "
-            f"it. Make it yours alone: `chmod go-w {path}`. Nothing was run."
-        )
-
-
-def _text(path: Path) -> str:
-    try:
-        return (read_whole(path) or b"").decode()
-    except UnicodeDecodeError as error:
-        raise BadInput(f"{path} is no UTF-8, from byte {error.start} on. Nothing was read of it.") from error
-
-
 def add_server(root: Path, name: str, entry: ServerEntry) -> None:
     """Write a server at the end of the file. All other lines stay. Raise BadInput if the name is taken or a value is
     not what the file may hold.
     """
     path = servers_file(root)
-    before = _text(path)
+    before = text_of(path)
     if name in servers_of(root):
         raise BadInput(f"There is an MCP server {name!r} already. Remove it first, or take another name.")
-    after = f"{before.rstrip()}\n\n{entry_text(name, entry)}".lstrip()
+    after = with_table(before, entry_text(name, entry))
     parse_servers(after, str(path))
     write_whole(path, after.encode())
 
 
 def remove_server(root: Path, name: str) -> None:
     """Remove the tables of a server from the file. All other lines stay. Raise BadInput if there is none."""
-    path, kept, inside = servers_file(root), [], False
+    path = servers_file(root)
     server_of(root, name)
-    for line in _text(path).splitlines():
-        if line.lstrip().startswith("["):
-            inside = _header(line)[:2] == [TABLE, name]
-        kept += [] if inside else [line]
-    after = "\n".join(kept).rstrip() + "\n"
+    after = without_table(text_of(path), [TABLE, name])
     if name in parse_servers(after, str(path)):
         raise BadInput(f"{path} names the server {name!r} in a form that everlog does not write. Remove it by hand.")
     write_whole(path, after.encode())
@@ -197,25 +184,6 @@ def entry_text(name: str, entry: ServerEntry) -> str:
     return "\n".join(lines) + "\n"
 
 
-def toml_value(value: Any) -> str:
-    """Return a value as TOML writes it."""
-    if isinstance(value, dict):
-        return "{ " + ", ".join(f"{toml_text(key)} = {toml_value(one)}" for key, one in value.items()) + " }"
-    if isinstance(value, list | tuple):
-        return "[" + ", ".join(map(toml_value, value)) + "]"
-    return toml_text(value) if isinstance(value, str) else str(value).lower()
-
-
-def toml_text(text: str) -> str:
-    """Return a basic string of TOML, which is one of JSON with DEL escaped."""
-    return msgspec.json.encode(text).decode().replace("\x7f", "\\u007F")
-
-
-def _header(line: str) -> list[str]:
-    plain = line.strip().split("#")[0]
-    return [part.strip("\"' ") for part in re.findall(r'"[^"]*"|\'[^\']*\'|[^.\[\]\s]+', plain)]
-
-
 def _fault(path: str, text: str, where: list[str], expected: str) -> BadInput:
     line = _line_of(text, where)
     shown = ".".join(part if re.fullmatch(r"[\w\[\]-]+", part) else f'"{part}"' for part in where)
@@ -227,7 +195,7 @@ def _line_of(text: str, where: list[str]) -> int:
     found, inside = 0, False
     for number, line in enumerate(text.splitlines(), 1):
         if line.lstrip().startswith("["):
-            header = _header(line)
+            header = header_of(line)
             inside = header[:2] == where[:2]
             found = number if header == where[: len(header)] else found
         elif inside and len(where) > 2 and re.match(rf"\s*[\"']?{re.escape(where[2])}[\"']?\s*[.=]", line):
