@@ -2,14 +2,17 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from everlog.actors.agent.commands import DeleteAgent
+from everlog.actors.agent.agent import Agent
+from everlog.actors.agent.commands import DeleteAgent, DeliverLetter
 from everlog.actors.mail import mail_functions
+from everlog.actors.postbox.postbox import Postbox
+from everlog.events import EverlogError, Record
 from everlog.interfaces.cli.main import main
 from everlog.store import FileStore
 from tests.support import virtual_time
@@ -21,11 +24,16 @@ def run(main: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
     return virtual_time.run(main)
 
 
+def store_in(folder: Path) -> FileStore:
+    """Return a new store: labels are read from files."""
+    return FileStore.create(folder, virtual_time.WallClock().now, "0" * 32)
+
+
 def test_a_message_to_a_label_reaches_each_agent_with_it_once(tmp_path: Path) -> None:
     """The sender, agents without the label, deleted agents and those of another tenant do not get it."""
 
     async def main() -> None:
-        town = Town(FileStore.create(tmp_path, virtual_time.WallClock().now, "0" * 32))
+        town = Town(store_in(tmp_path))
         sam, *_ = [await town.person(name, ["crew"]) for name in ("sam", "ann", "bob", "acme~eve")]
         await town.person("tom", ["guests"])
         gone = await town.person("old", ["crew"])
@@ -46,7 +54,7 @@ def test_a_message_to_a_label_that_cannot_be_sent_leaves_none(tmp_path: Path, mo
     """A label without agents, a blank one, too many bytes, and a broadcast that another one caused are refused."""
 
     async def main() -> None:
-        town = Town(FileStore.create(tmp_path, virtual_time.WallClock().now, "0" * 32))
+        town = Town(store_in(tmp_path))
         sam, *_ = [await town.person(name, ["crew"]) for name in ("sam", "ann", "bob")]
         await sam.send("shout nobody (hi) shout crew (LONG)")
         monkeypatch.setattr(mail_functions, "BROADCAST_BYTES_MAX", 19)
@@ -72,7 +80,7 @@ def test_a_storm_of_messages_to_a_label_drains(tmp_path: Path) -> None:
     """Eight agents that all write to all: each message arrives once, and nothing is left to deliver."""
 
     async def main() -> None:
-        town = Town(FileStore.create(tmp_path, virtual_time.WallClock().now, "0" * 32))
+        town = Town(store_in(tmp_path))
         crew = [await town.person(f"a{one:02}", ["crew"]) for one in range(8)]
         await asyncio.gather(*(one.send("shout crew (hi)") for one in crew))
         await asyncio.sleep(120)
@@ -107,3 +115,39 @@ def test_labels_are_listed_changed_and_refused(tmp_path: Path, capsys: pytest.Ca
     assert json.loads(command("agents", "--label", "it's", "--json")) == []
     command("configure", "ann", "--label", "none")
     assert [row["agent"] for row in json.loads(command("agents", "--label", "crew", "--json"))] == ["bob"]
+
+
+def test_a_delivery_to_a_label_that_dies_half_way_is_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The process ends when some agents have the message and the sender's log says of none; then each has it once."""
+
+    async def main() -> None:
+        town, names = Town(store_in(tmp_path)), ("sam", "ann", "bob", "eve")
+        sam, *_ = [await town.person(name, ["crew"]) for name in names]
+        deliver = Postbox.deliver
+
+        async def half(box: Postbox, agent: Agent) -> Record | None:
+            async def dying(letters: Sequence[tuple[str, DeliverLetter]]) -> Sequence[EverlogError | None]:
+                await letters_of(letters[:2])
+                raise asyncio.CancelledError
+
+            letters_of = box._send
+            assert letters_of is not None
+            monkeypatch.setattr(box, "_send", dying)
+            return await deliver(box, agent)
+
+        monkeypatch.setattr(Postbox, "deliver", half)
+        await sam.send("shout crew (hi)")
+        await asyncio.sleep(5)
+        assert [len(town.heard(name)) for name in names] == [0, 1, 1, 0]
+        assert town.states("sam") == ["pending"] * 3
+        monkeypatch.setattr(Postbox, "deliver", deliver)
+        await town.leave()
+        town = Town(FileStore(tmp_path, virtual_time.WallClock().now))
+        for name in names:
+            await town.person(name, ["crew"])
+        await asyncio.sleep(100)
+        assert [town.heard(name) for name in names[1:]] == [[("sam", "hi")]] * 3
+        assert town.states("sam") == ["delivered"] * 3
+        await town.leave()
+
+    run(main)
