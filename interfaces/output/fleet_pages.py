@@ -21,10 +21,12 @@ MEASURED_CELLS = 10_000
 NO_AGENTS = Text("No agents yet. Start one with `everlog chat sam`.", "dim")
 
 
-def agents(rows: Sequence[Mapping[str, Any]], now: int, *, more: int = 0) -> RenderableType:
-    """Return the table of a store's agents. `more`: number of agents that it leaves out."""
+def agents(rows: Sequence[Mapping[str, Any]], now: int, *, more: int = 0, labels: Sequence[str] = ()) -> RenderableType:
+    """Return the table of a store's agents. `more`: number of agents that it leaves out; `labels`: all of its agents
+    have these.
+    """
     if not rows:
-        return NO_AGENTS
+        return Text(f"No agent has the label {' and '.join(map(repr, labels))}.", "dim") if labels else NO_AGENTS
     out = console()
     table = _agents(rows, now, forks=any(row["parent"] for row in rows))
     needed = out.measure(table, options=out.options.update(max_width=MEASURED_CELLS)).maximum

@@ -53,7 +53,8 @@ def agents(args: Namespace, world: CommandEnvironment) -> int:
     elif rows or not faults:
         from everlog.interfaces.output import fleet_pages, show_pages
 
-        show_pages.show(fleet_pages.agents(shown, world.clock.now(), more=len(rows) - len(shown)))
+        more = len(rows) - len(shown)
+        show_pages.show(fleet_pages.agents(shown, world.clock.now(), more=more, labels=args.labels or ()))
     return int(faults)
 
 

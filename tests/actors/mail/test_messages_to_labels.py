@@ -113,6 +113,7 @@ def test_labels_are_listed_changed_and_refused(tmp_path: Path, capsys: pytest.Ca
     assert "given twice" in command("configure", "bob", "--label", "crew", "--label", "crew")
     assert "1 to 64 printable characters" in command("configure", "bob", "--label", " crew")
     assert json.loads(command("agents", "--label", "it's", "--json")) == []
+    assert command("agents", "--label", "crw") == "No agent has the label 'crw'.\n"
     command("configure", "ann", "--label", "none")
     assert [row["agent"] for row in json.loads(command("agents", "--label", "crew", "--json"))] == ["bob"]
 
