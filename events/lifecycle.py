@@ -164,6 +164,14 @@ class AgentConfigured(Event, frozen=True, kw_only=True):
     """Rules about which functions may be called at which place of a turn."""
     labels: list[str] = []
     """Labels by which agents are chosen together; no request shows them."""
+    members: list[str] = []
+    """Names of the members of a group, in the order in which they speak; its `model` names its rule."""
+    manager: str = ""
+    """Agent that speaks last in a supervised group, or names the next speaker in a dynamic one; empty: none."""
+    rounds: int = 1
+    """Number of times that each member may speak, on average, to one input of a group."""
+    answer_minutes: int = 60
+    """Minutes that a group waits for an answer of a member."""
 
 
 class AgentForked(Event, frozen=True, kw_only=True):

@@ -39,6 +39,7 @@ PROJECTIONS = (
     "entity_names",
     "facts",
     "function_calls",
+    "group_talk",
     "importance",
     "insights",
     "labels",

@@ -4,14 +4,36 @@ Used by `local_system.py`, and by the hosts in `actors/hosting` and `actors/clus
 closing seals the log and releases it for other processes.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 
+import msgspec
+
+from everlog.actors.agent.agent_setup import ModelDefaultsLookup
 from everlog.actors.agent.local_journal import LocalJournal
+from everlog.actors.functions.tools import Tool
+from everlog.actors.memory.shared_block_rules import BlockClient
+from everlog.actors.ports.effects import Model, Searcher
 from everlog.actors.ports.journal import Journal
+from everlog.actors.prompt.context import Context
 from everlog.projections import DERIVER, Projections, activate
 from everlog.store import Log, LogReader, TornTail, seal_if_due
+
+
+class AgentResources(msgspec.Struct, frozen=True, kw_only=True):
+    """Dependencies of an agent, passed in by its host."""
+
+    models: Callable[[str], Model]
+    """Returns the model of a name."""
+    tools: Mapping[str, Tool]
+    """All functions that an agent may have, by name."""
+    searcher: Callable[[Context | None, int], Searcher]
+    """Makes the searcher of a turn from its context; context None: the searcher reads up to the head."""
+    blocks: BlockClient
+    """Client for the shared memory blocks."""
+    known: ModelDefaultsLookup | None = None
+    """Looks up the defaults of a model by its name; None: no model has defaults."""
 
 
 class Activation:

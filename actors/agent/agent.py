@@ -14,6 +14,7 @@ from typing import Any, cast
 import msgspec
 
 from everlog.actors.agent import agent_setup, model_pool
+from everlog.actors.agent.activation import AgentResources
 from everlog.actors.agent.activation_state import NOT_DERIVING, ActivationState, activation_state_of, idle_deriving
 from everlog.actors.agent.conversation_import import ImportedMessage, ImportReport, ids_of_import, summaries_in
 from everlog.actors.agent.event_writer import CommitListener, EventWriter, ids_of, signed
@@ -23,16 +24,13 @@ from everlog.actors.agent.turn_runner import TurnRunner
 from everlog.actors.agent.turn_transitions import check_is_input
 from everlog.actors.agent.undo import PositionedEvent, commit_of, endings_of, last_reply, last_said, newest_turns
 from everlog.actors.formats.reply_preview import NO_PREVIEWS, PreviewListener
-from everlog.actors.functions.tools import Tool
-from everlog.actors.memory.shared_block_rules import BlockClient
 from everlog.actors.models import daily_usage
 from everlog.actors.models.model_types import ModelDefaults
 from everlog.actors.ports.agent_constants import OFFLINE
-from everlog.actors.ports.effects import DeltaCallback, Model, ModelResponse, Searcher
+from everlog.actors.ports.effects import DeltaCallback, ModelResponse
 from everlog.actors.ports.journal import Journal
 from everlog.actors.ports.ports import Ports
 from everlog.actors.prompt import prompt_sections
-from everlog.actors.prompt.context import Context
 from everlog.events import (
     AgentConfigured,
     AgentDeleted,
@@ -51,21 +49,6 @@ from everlog.events import (
 )
 from everlog.events.times import microseconds_of
 from everlog.store import TornTail, typed
-
-
-class AgentResources(msgspec.Struct, frozen=True, kw_only=True):
-    """Dependencies of an agent, passed in by its host."""
-
-    models: Callable[[str], Model]
-    """Returns the model of a name."""
-    tools: Mapping[str, Tool]
-    """All functions that an agent may have, by name."""
-    searcher: Callable[[Context | None, int], Searcher]
-    """Makes the searcher of a turn from its context; context None: the searcher reads up to the head."""
-    blocks: BlockClient
-    """Client for the shared memory blocks."""
-    known: agent_setup.ModelDefaultsLookup | None = None
-    """Looks up the defaults of a model by its name; None: no model has defaults."""
 
 
 class Agent(EventWriter):
@@ -169,8 +152,7 @@ class Agent(EventWriter):
                 f"{self.agent_id!r} was deleted. `everlog create {typed(self.agent_id)}` creates it again."
             )
         else:
-            facts = await prompt_sections.template_facts(self, settings.sections, None)
-            configured = agent_setup.configuration(settings, None, self.tools, self.schemas, self._known, facts)
+            configured = await self._configuration(settings, None)
             await self.commit(signed(agent_setup.birth(self.agent_id, settings, configured), by), turn=0, step=0)
             self.models.ledger.begin()
             self._follow(configured)
@@ -179,14 +161,22 @@ class Agent(EventWriter):
         self, settings: agent_setup.Settings, recorded: AgentConfigured | None, event_id: str | None = None
     ) -> None:
         """Apply `settings` over the recorded configuration, and commit the configuration if it changed."""
-        facts = await prompt_sections.template_facts(self, settings.sections, recorded)
-        configured = agent_setup.configuration(settings, recorded, self.tools, self.schemas, self._known, facts)
+        configured = await self._configuration(settings, recorded)
         if recorded is None or configured.schemas or not agent_setup.same(recorded, configured):
             head = self.head
             left = await self.commit([configured], turn=self._turn, step=0, ids=ids_of(event_id))
             if left[0].seq <= head:  # redelivered: a newer configuration may hold by now
                 return
         self._follow(configured)
+
+    async def _configuration(self, settings: agent_setup.Settings, recorded: AgentConfigured | None) -> AgentConfigured:
+        facts = await prompt_sections.template_facts(self, settings.sections, recorded)
+        configured = agent_setup.configuration(settings, recorded, self.tools, self.schemas, self._known, facts)
+        if configured.members:
+            from everlog.actors.groups.membership import check_members  # most agents are no groups
+
+            await check_members(self.searcher(None, self._turn), configured, recorded)
+        return configured
 
     def _follow(self, configured: AgentConfigured) -> None:
         """Apply a configuration to this activation."""

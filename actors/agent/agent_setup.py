@@ -16,7 +16,7 @@ from everlog.actors.functions.memgpt_functions import BUILTIN, ITEMS
 from everlog.actors.functions.short_schemas import is_short, shortened
 from everlog.actors.functions.tools import Tool
 from everlog.actors.mail.mail_functions import OPTIONAL
-from everlog.actors.models.model_types import ModelDefaults, is_gguf
+from everlog.actors.models.model_types import GROUP, ModelDefaults, is_gguf, window_of
 from everlog.actors.ports.agent_constants import (
     BLOCK_CHARS,
     OFFLINE,
@@ -24,10 +24,8 @@ from everlog.actors.ports.agent_constants import (
     SEND_MESSAGE,
     SMALL_WINDOW_TOKENS,
     THINKING_ALOUD,
-    WINDOW_TOKENS,
     WINDOW_TOKENS_MAX,
     WINDOW_TOKENS_MIN,
-    WINDOWS_TOKENS,
 )
 from everlog.actors.prompt import presets, setting_limits
 from everlog.actors.prompt import prompt_sections as sections
@@ -133,6 +131,16 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Names of the optional functions that the agent has, such as `insight_note` or `ask_agent`; none by default."""
     labels: Sequence[str] | None = None
     """Labels by which agents are chosen together, such as `sales`; all of them, none by default."""
+    members: Sequence[str] | None = None
+    """Names of the members of a group, in the order in which they speak. A group has a rule as its model:
+    `group/round-robin`, `group/supervisor` or `group/dynamic`.
+    """
+    manager: str | None = None
+    """Agent that speaks last in a supervised group, or names the next speaker in a dynamic one; empty: none."""
+    rounds: int | None = None
+    """Number of times that each member may speak to one input of a group; 1 by default."""
+    answer_minutes: int | None = None
+    """Minutes that a group waits for an answer of a member; 60 by default."""
 
 
 def check_settings(settings: object) -> Settings:
@@ -148,10 +156,10 @@ def check_settings(settings: object) -> Settings:
 _PLAIN = (
     "steps_max", "pressure_fraction", "summary_fraction", "keep_last", "calling", "stream", "sampling", "summarizer",
     "fallback", "first_attempts_max", "monologue_chars_max", "day_tokens_max", "day_cost_max", "deriver", "reflect_at",
-    "rate_importance", "approval_s",
+    "rate_importance", "approval_s", "manager", "rounds", "answer_minutes",
 )  # fmt: skip
 """Settings that are recorded unchanged."""
-_LISTS = ("derive_blocks", "approvals", "rules", "labels")
+_LISTS = ("derive_blocks", "approvals", "rules", "labels", "members")
 
 
 def configuration(
@@ -186,12 +194,15 @@ def configuration(
     _check(model, zone, window)
     setting_limits.check(settings)
     system, preset, parts = _system(settings, recorded, window)
-    functions = _functions(settings, recorded, tools, preset)
+    is_group = model.startswith(GROUP)
+    functions = _group_functions(tools) if is_group else _functions(settings, recorded, tools, preset)
     verify = settings.verify_first
     if verify is None:
         calls_functions = found.takes_functions or model.startswith(THINKING_ALOUD)
         verify = recorded.verify_first if recorded and same_model else calls_functions
     before = recorded or AgentConfigured(model=model, window=window, renderer=RENDERER)
+    if is_group and not before.summarizer:
+        before = msgspec.structs.replace(before, summarizer=OFFLINE)  # a rule writes no summaries
     if not same_model and known_of is not None:
         before = msgspec.structs.replace(before, **_of_model(found))
     configured = AgentConfigured(
@@ -239,12 +250,6 @@ def check_functions_given(agent_id: str, recorded: AgentConfigured, tools: Mappi
 def same(left: AgentConfigured, right: AgentConfigured) -> bool:
     """Return True if two configurations give the same requests; `schemas` only says which ones were recorded there."""
     return msgspec.structs.replace(left, schemas={}) == msgspec.structs.replace(right, schemas={})
-
-
-def window_of(model: str) -> int:
-    """Return the context window of a known model in tokens; a cautious value for any other."""
-    found = [tokens for prefix, tokens in WINDOWS_TOKENS.items() if model.startswith(prefix)]
-    return max(found, default=WINDOW_TOKENS)
 
 
 def _or_recorded(asked: ValueT | None, before: ValueT) -> ValueT:
@@ -318,6 +323,11 @@ def _functions(
     else:
         short = preset == presets.SMALL
     return shortened(chosen, _OWN) if short else chosen
+
+
+def _group_functions(tools: Mapping[str, Tool]) -> Sequence[Tool]:
+    """Return the functions of a group, which its rule calls."""
+    return [tool for tool in tools.values() if tool.name in (SEND_MESSAGE, "ask_agent")]
 
 
 def _facts_of_new_agent(agent_id: str, settings: Settings) -> sections.TemplateContext:

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from everlog.actors.agent import erase_agent, fork_agent
-from everlog.actors.agent.activation import Activation, ActivationFactory, separate_logs
-from everlog.actors.agent.agent import Agent, AgentResources
+from everlog.actors.agent.activation import Activation, ActivationFactory, AgentResources, separate_logs
+from everlog.actors.agent.agent import Agent
 from everlog.actors.agent.agent_setup import ModelDefaultsLookup, Settings
 from everlog.actors.agent.agent_view import AgentView
 from everlog.actors.agent.event_writer import CommitListener
@@ -244,7 +244,7 @@ class LocalSystem:
         from everlog.actors.memory.agent_search import AgentSearcher
 
         if context is None:
-            return AgentSearcher(seat.projections, agent_id, HEAD, "UTC")
+            return AgentSearcher(seat.projections, agent_id, HEAD, "UTC", others=StoreAgents(self.store))
         return AgentSearcher.during(
             seat.projections, context, turn, self._services.archive, seat.journal.talk, StoreAgents(self.store)
         )

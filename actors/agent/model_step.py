@@ -112,7 +112,7 @@ class ModelCaller:
             sent = _sent(body, request_fingerprints.of_request(context, request))
             answer: ModelResponse | None = None
             try:
-                answer = await self._agent.ask(context.model, body, self._preview(context, turn, step))
+                answer = await self._answer(context, body, turn, step)
                 reply = parse_reply.reply(answer.raw, context.config.window, context.config.calling)
             except ContextOverflow as error:
                 overflowed = True
@@ -149,6 +149,14 @@ class ModelCaller:
                 )
                 await self._failed(gave_up, sent, turn, step, cause)
                 raise gave_up
+
+    async def _answer(self, context: Context, body: bytes, turn: int, step: int) -> ModelResponse:
+        """Ask the model. The rule of a group, which stands in its place, is asked with the log instead of a request."""
+        if context.config.members:
+            from everlog.actors.groups.group_reply import group_reply  # most agents are no groups
+
+            return group_reply(context.config, await self._agent.rows("group_talk"), turn)
+        return await self._agent.ask(context.model, body, self._preview(context, turn, step))
 
     def _preview(self, context: Context, turn: int, step: int) -> DeltaCallback | None:
         """Return the callback for the chunks of a reply; None also if the words of a message would be refused."""

@@ -25,10 +25,12 @@ TEXT_CHARS_MAX = 20_000
 """Most characters of a message."""
 HOPS_MAX = 8
 """Most agents through which a message comes about."""
+FOLLOW_UPS_MAX = 128
+"""Most questions one after the other, each asked because of the answer to the one before."""
 PER_TURN_MAX = 20
 """Most messages that an agent sends in one turn."""
 PER_MINUTE_MAX = 10
-"""Most messages from one agent to another in a minute."""
+"""Most messages from one agent to another in a minute, apart from questions that were answered."""
 RECIPIENTS_MAX = 1000
 """Most agents that one message to a label goes to."""
 BROADCAST_BYTES_MAX = 2_000_000
@@ -73,7 +75,7 @@ async def _message_agents(desk: FunctionMemory, label: str, message: str) -> str
     _check_text(message)
     to = await desk.searcher.agents_labelled(label)
     rows = await desk.searcher.rows("agent_messages")
-    if _origin(rows, desk.turn).hops:
+    if _origin(rows, desk.turn).by_agent:
         raise FunctionError(
             "You can write to a label when a person or a timer made you, not because of another agent's message. "
             "Nothing was sent."
@@ -137,20 +139,40 @@ class _Origin(msgspec.Struct, frozen=True):
     waiting: Sequence[str] = ()
     """Agents that wait for this one's answer, directly or not."""
     task: int = 0
+    by_agent: bool = False
+    """True if another agent's words opened the turn."""
 
 
 def _origin(rows: Sequence[Mapping[str, Any]], turn: int) -> _Origin:
     """Return the messages because of which a turn runs: it was opened by one, by the end of a wait, or by neither."""
     for row in rows:
         if row["direction"] == "received" and row["turn"] == turn:
-            return _Origin(names_in(row["hops"]), names_in(row["waiting"]), row["seq"])
+            return _Origin(names_in(row["hops"]), names_in(row["waiting"]), row["seq"], True)
         if row["direction"] == "sent" and row["ended_turn"] == turn:
-            return _Origin(names_in(row["hops"]), names_in(row["waiting"])[:-1], row["task"])
+            # The answer to an own question leads no further: its turn has the hops of the turn that asked. The end of
+            # a message that waits for nothing does, or it would be sent again without end.
+            hops = names_in(row["hops"])
+            return _Origin(hops[:-1] if row["expires_us"] else hops, names_in(row["waiting"])[:-1], row["task"], True)
     return _Origin()
+
+
+def _follow_ups(rows: Sequence[Mapping[str, Any]], turn: int) -> int:
+    """Return the number of own questions that led to a turn, each asked because of the answer to the one before."""
+    asked_in = {row["ended_turn"]: row["turn"] for row in rows if row["direction"] == "sent" and row["ended_turn"]}
+    number = 0
+    while turn in asked_in:
+        turn, number = asked_in[turn], number + 1
+    return number
 
 
 def _check_rates(desk: FunctionMemory, rows: Sequence[Mapping[str, Any]], to: str) -> None:
     """Raise FunctionError if the agent has sent as much as it may, in this turn or to that agent."""
+    before = _follow_ups(rows, desk.turn)
+    if before >= FOLLOW_UPS_MAX:
+        raise FunctionError(
+            f"{before} questions, each asked because of the answer to the one before, led to this turn, the most there "
+            "may be. Nothing was sent."
+        )
     in_turn = sum(row["direction"] == "sent" and row["turn"] == desk.turn for row in rows) + len(desk.mail)
     if in_turn >= PER_TURN_MAX:
         raise FunctionError(f"You have sent {in_turn} messages in this turn, the most there may be. Nothing was sent.")
@@ -160,7 +182,11 @@ def _check_rates(desk: FunctionMemory, rows: Sequence[Mapping[str, Any]], to: st
 def _check_minute(desk: FunctionMemory, rows: Sequence[Mapping[str, Any]], to: Sequence[str]) -> None:
     """Raise FunctionError if the agent has written to one of others as often as it may in a minute."""
     since = desk.now - 60 * MICROSECONDS
-    lately = Counter(row["other"] for row in rows if row["direction"] == "sent" and row["time"] > since)
+    lately = Counter(
+        row["other"]
+        for row in rows
+        if row["direction"] == "sent" and row["time"] > since and row["state"] not in ("answered", "silent")
+    )
     lately.update(one.to for one in desk.mail)
     for one in to:
         if lately[one] >= PER_MINUTE_MAX:

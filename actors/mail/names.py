@@ -75,6 +75,18 @@ class StoreAgents:
         """Return the name in the store of the agent that `agent_id` calls `name`. Raise BadInput, UnknownAgent."""
         return other_agent(agent_id, name, self._store)
 
+    def living(self, agent_id: str, name: str) -> str:
+        """Return the same as `named`. Raise UnknownAgent also for an agent that was deleted, which its log says."""
+        from everlog.projections import HEAD, Projections, activate
+
+        found = other_agent(agent_id, name, self._store)
+        with Projections() as engine:
+            activate(engine, self._store.reader(found), found, HEAD)
+            standing = engine.rows("standing", found)
+        if not standing or standing[0]["deleted"]:
+            raise UnknownAgent(f"The agent {name!r} was deleted. Nothing was sent.")
+        return found
+
     def labelled(self, agent_id: str, label: str) -> Sequence[str]:
         """Return the names in the store of all agents of the same tenant with a label, but for `agent_id`, sorted.
 

@@ -37,6 +37,9 @@ class OtherAgents(Protocol):
     def named(self, agent_id: str, name: str) -> str:
         """Return the name in the store of the agent that `agent_id` calls `name`. Raise BadInput, UnknownAgent."""
 
+    def living(self, agent_id: str, name: str) -> str:
+        """Return the same as `named`. Raise UnknownAgent also for a deleted agent, after a look into its log."""
+
     def labelled(self, agent_id: str, label: str) -> Sequence[str]:
         """Return the names in the store of the agents with a label, but for `agent_id`. Raise BadInput."""
 
@@ -295,12 +298,14 @@ class AgentSearcher:
         """Name of the agent in the store."""
         return self._agent_id
 
-    async def agent_named(self, name: str) -> str:
-        """Return the name in the store of another agent. Raise FunctionError for an unknown one."""
+    async def agent_named(self, name: str, *, living: bool = False) -> str:
+        """Return the name in the store of another agent. Raise FunctionError for an unknown one; if `living`, also for
+        a deleted one.
+        """
         if self._others is None:
             raise FunctionError("There are no other agents here.")
         try:
-            return self._others.named(self._agent_id, name)
+            return (self._others.living if living else self._others.named)(self._agent_id, name)
         except (BadInput, UnknownAgent) as error:
             raise FunctionError(str(error)) from error
 

@@ -21,9 +21,9 @@ from everlog.actors.models.model_types import (
     ModelDefaults,
     ProbeFindings,
     is_gguf,
+    is_rule_based,
 )
 from everlog.actors.models.models_toml import parse_models
-from everlog.actors.ports.agent_constants import OFFLINE
 from everlog.events import BadInput
 from everlog.store import FileStamp, read_whole, stamp_of, write_whole
 
@@ -107,14 +107,14 @@ def shipped() -> Mapping[str, EndpointEntry]:
 
 def place_at(root: Path, name: str, base_url: str) -> ModelAddress:
     """Return the address at which agents of the store in `root` call a model."""
-    if name == OFFLINE or is_gguf(name):
+    if is_rule_based(name) or is_gguf(name):
         return ModelAddress(name, "")
     return catalogue_of(root).place(name, base_url)
 
 
 def defaults_at(root: Path, name: str, base_url: str) -> ModelDefaults:
     """Return the settings for a model of an agent in that store, where nothing else is configured."""
-    if name == OFFLINE:
+    if is_rule_based(name):
         return ModelDefaults(calling="native", stream=False)
     if is_gguf(name):
         from everlog.actors.models.gguf_model import defaults_of

@@ -11,13 +11,17 @@ from typing import NamedTuple
 
 import msgspec
 
-from everlog.actors.ports.agent_constants import CALL_S_MAX, GATEWAY_TIMEOUT_S
+from everlog.actors.ports.agent_constants import CALL_S_MAX, GATEWAY_TIMEOUT_S, OFFLINE, WINDOW_TOKENS, WINDOWS_TOKENS
 from everlog.events import BadInput, CallingName, Sampling
 
 OPENAI_URL = "https://api.openai.com/v1"
 OPENAI_KEY = "OPENAI_API_KEY"
 GGUF = ".gguf"
 """Ending of the name of a model that is a file. Such a model runs in the gateway's process."""
+
+
+GROUP = "group/"
+"""Beginning of the names of the rules of groups, which stand in the place of a model's name."""
 
 
 class Abilities(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -301,3 +305,14 @@ def file_of(served: str) -> tuple[str, int]:
     if mark and window.isdecimal() and is_gguf(path):
         return path, int(window)
     return (served, 0) if is_gguf(served) else ("", 0)
+
+
+def window_of(model: str) -> int:
+    """Return the context window of a known model in tokens; a cautious value for any other."""
+    found = [tokens for prefix, tokens in WINDOWS_TOKENS.items() if model.startswith(prefix)]
+    return max(found, default=WINDOW_TOKENS)
+
+
+def is_rule_based(model: str) -> bool:
+    """Return True for a name that stands for rules of everlog in this process: the offline model, a group's rule."""
+    return model == OFFLINE or model.startswith(GROUP)

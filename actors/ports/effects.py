@@ -340,9 +340,9 @@ class Searcher(Protocol):
         """Name of the agent in the store."""
         ...
 
-    async def agent_named(self, name: str) -> str:
+    async def agent_named(self, name: str, *, living: bool = False) -> str:
         """Return the name in the store of another agent that this agent calls so. Raise FunctionError for an unknown
-        one.
+        one; if `living`, also for a deleted one, for which its log is read.
         """
         ...
 

@@ -26,6 +26,8 @@ SETTINGS: Mapping[str, SettingRange] = {
     "day_tokens_max": (0, TOKENS_MAX, "0 (no limit) or more tokens"),
     "day_cost_max": (0, 1e12, "0 (no limit) or more"),
     "approval_s": (0, 315_360_000, "0 (no limit) to 315,360,000 seconds (10 years)"),
+    "rounds": (1, 20, "1 to 20"),
+    "answer_minutes": (1, 10_080, "1 to 10,080 minutes (7 days)"),
     "reflect_at": (1, 1_000_000, "1 to 1,000,000 points of importance"),
 }
 SAMPLING: Mapping[str, SettingRange] = {

@@ -6,8 +6,7 @@ The names of the conventions will change: all of them are in this file. Used by 
 import json
 from collections.abc import Iterable, Sequence
 
-from everlog.actors.models.model_types import is_gguf
-from everlog.actors.ports.agent_constants import OFFLINE
+from everlog.actors.models.model_types import is_gguf, is_rule_based
 from everlog.events import (
     AgentConfigured,
     AnyEvent,
@@ -56,7 +55,7 @@ def provider_of(model: str) -> str:
     """Return the provider of a model, as far as its name says: everlog itself, a model file, or an endpoint that speaks
     OpenAI's API.
     """
-    if model == OFFLINE:
+    if is_rule_based(model):
         return "everlog"
     return "llama.cpp" if is_gguf(model) else "openai"
 

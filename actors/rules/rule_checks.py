@@ -10,6 +10,7 @@ from typing import Any, cast, get_args
 
 import msgspec
 
+from everlog.actors.models.model_types import GROUP
 from everlog.actors.prompt.function_rules import has_children, may_follow
 from everlog.actors.rules import approval_rules
 from everlog.actors.rules.first_message import FIRST_FUNCTIONS
@@ -26,9 +27,13 @@ FORMS = (
 
 
 def check(config: AgentConfigured) -> None:
-    """Raise BadInput for a rule that is incomplete or names an unknown function, and for rules that contradict each
-    other.
+    """Raise BadInput for a rule that is incomplete or names an unknown function, for rules that contradict each other,
+    and for a group that cannot work.
     """
+    if config.members or config.manager or config.model.startswith(GROUP):
+        from everlog.actors.groups.membership import check_group  # most agents are no groups
+
+        check_group(config)
     approval_rules.check_rules(config.approvals)
     rules = config.rules
     if not rules:

@@ -24,6 +24,7 @@ from everlog.interfaces.cli.args_shared import (
 from everlog.interfaces.cli.args_talk import (
     approval_settings,
     function_rule_settings,
+    group_settings,
     label_settings,
     optional_function_settings,
 )
@@ -229,7 +230,7 @@ COMMANDS = (
         "manage.agent_commands:create",
         "create an agent",
         "everlog create sam --block notes=notes.txt:4000",
-        (name, placement, shards, json, opening),
+        (name, placement, shards, json, opening, group_settings),
     ),
     CommandSpec(
         "import",
@@ -251,6 +252,7 @@ COMMANDS = (
             function_rule_settings,
             optional_function_settings,
             label_settings,
+            group_settings,
             *ENDS,
         ),
         _CONFIGURE,

@@ -110,6 +110,42 @@ def label_settings(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def group_settings(parser: argparse.ArgumentParser) -> None:
+    """Add the settings of a group of agents."""
+    group = parser.add_argument_group("groups of agents", "A group asks its members, and says what they answer.")
+    group.add_argument(
+        "--group",
+        metavar="RULE",
+        type=argument_values.group_rule,
+        dest="model",
+        help="round-robin (the members speak in order), supervisor (all at once, then the manager answers) or dynamic "
+        "(the manager names the next speaker)",
+    )
+    group.add_argument(
+        "--member",
+        metavar="NAME",
+        action="append",
+        dest="members",
+        type=argument_values.words,
+        help="agent that is a member; repeatable, replaces all members; none removes them",
+    )
+    group.add_argument(
+        "--manager", metavar="NAME", help='agent that manages the group, and is no member; "" is none (default: "")'
+    )
+    group.add_argument(
+        "--rounds",
+        metavar="N",
+        type=argument_values.count,
+        help="times that each member speaks about a message, or in a dynamic group on average at most (default: 1)",
+    )
+    group.add_argument(
+        "--answer-minutes",
+        metavar="N",
+        type=argument_values.count,
+        help="minutes to wait for an answer of a member (default: 60)",
+    )
+
+
 def function_rule_settings(parser: argparse.ArgumentParser) -> None:
     """Add the setting of rules about functions."""
     group = parser.add_argument_group("rules about functions")

@@ -16,6 +16,8 @@ PAGE_MAX = 10**6
 WINDOW_TOKENS_MAX = 10**8
 COUNT_MAX = 10**6
 """Largest number of agents, messages or shards that an argument can name; the store has limits of its own."""
+GROUP_RULES = ("round-robin", "supervisor", "dynamic")
+"""Rules of groups, as `actors/groups/rules.py` has them."""
 
 
 def block(text: str) -> str:
@@ -206,3 +208,10 @@ def allowed(text: str) -> str:
     if not text.strip():
         raise argparse.ArgumentTypeError("the value is empty; leave the option out to grant nothing")
     return text
+
+
+def group_rule(text: str) -> str:
+    """Return the name that a group with this rule has as its model."""
+    if text not in GROUP_RULES:
+        raise argparse.ArgumentTypeError(f"there is no rule {text!r}; there are {', '.join(GROUP_RULES)}")
+    return f"group/{text}"

@@ -7,9 +7,8 @@ from argparse import Namespace
 from pathlib import Path
 
 from everlog.actors.models.model_catalogue import catalogue_of, descriptions_of, request_url, save_probe
-from everlog.actors.models.model_types import ModelAddress, ProbeFindings, is_gguf, same_url
+from everlog.actors.models.model_types import ModelAddress, ProbeFindings, is_gguf, is_rule_based, same_url
 from everlog.actors.models.probe import is_openai
-from everlog.actors.ports.agent_constants import OFFLINE
 from everlog.events import BadInput
 from everlog.interfaces.common.error_output import complain
 from everlog.interfaces.common.front_end import CommandEnvironment
@@ -24,7 +23,7 @@ def chosen_model(args: Namespace, world: CommandEnvironment, root: Path) -> str 
     the log would keep a mistyped name for ever.
     """
     name: str | None = args.model
-    if name is None or name == OFFLINE:
+    if name is None or is_rule_based(name):
         return name
     if is_gguf(name):
         from everlog.actors.models import gguf_model

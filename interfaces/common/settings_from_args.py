@@ -22,11 +22,13 @@ TextReader = Callable[[str], str]
 _PLAIN = (
     "calling", "stream", "summarizer", "fallback", "first_attempts_max", "monologue_chars_max", "steps_max",
     "keep_last", "day_tokens_max", "pressure_fraction", "summary_fraction", "day_cost_max",
-    "deriver", "reflect_at", "approval_s",
+    "deriver", "reflect_at", "approval_s", "rounds", "answer_minutes",
+    "manager",
 )  # fmt: skip
 _LISTS: Mapping[str, tuple[str, Callable[[str], Any]]] = {
     "optional_functions": ("optional_functions", str),
     "labels": ("labels", str),
+    "members": ("members", str),
     "approvals": ("approval", rule_of),
     "rules": ("function_rules", rule_checks.rule_of),
 }

@@ -5,7 +5,7 @@ from argparse import Namespace
 
 from everlog.actors.agent_system import AgentSystem
 from everlog.actors.models.model_catalogue import catalogue_of, request_url
-from everlog.actors.ports.agent_constants import OFFLINE
+from everlog.actors.models.model_types import is_rule_based
 from everlog.events import AgentConfigured, UnknownAgent, UsageError
 from everlog.interfaces.common.bootstrap import agents_of, open_view, opened_agent, settings_of
 from everlog.interfaces.common.error_output import escape_line
@@ -43,7 +43,7 @@ async def _create(args: Namespace, world: CommandEnvironment) -> None:
         print(json_shapes.line(shape))
         return
     print(escape_line(f"Created {name}. Talk to it: everlog chat {typed(name)}"))
-    if config.model != OFFLINE:
+    if not is_rule_based(config.model):
         way = _WAYS.get(config.calling, f"in its text ({config.calling})")
         print(escape_line(f"{config.model} calls functions {way} ({_origin(args, config)})."))
 

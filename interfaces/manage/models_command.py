@@ -14,9 +14,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from everlog.actors.agent.agent_setup import window_of
 from everlog.actors.models.model_catalogue import catalogue_of, defaults_at, place_at, request_url
-from everlog.actors.models.model_types import Abilities, ModelEntry, ProbeFindings, is_gguf
+from everlog.actors.models.model_types import Abilities, ModelEntry, ProbeFindings, is_gguf, window_of
 from everlog.actors.ports.agent_constants import OFFLINE
 from everlog.events import BadInput
 from everlog.interfaces.common import time_text

@@ -18,6 +18,7 @@ from everlog.actors.agent_ref import AgentRef
 from everlog.actors.agent_system import AgentSystem
 from everlog.actors.formats.reply_preview import Preview
 from everlog.actors.loop_thread import LoopThread
+from everlog.actors.models.model_types import is_rule_based
 from everlog.actors.ports.agent_constants import OFFLINE
 from everlog.actors.runtime import PreviewCallback, Run
 from everlog.events import BadInput, EverlogError, Fenced, HostLost, Poisoned, Record, UserMessage
@@ -145,7 +146,7 @@ class ChatSession:
         model = _model_label(self._agent.opened.model)
         self._pages.note(f"{self._agent.agent_id} · {model} · /help lists the commands")
         self._pages.recent_messages()
-        if self.streams and self._agent.opened.model != OFFLINE:
+        if self.streams and not is_rule_based(self._agent.opened.model):
             await self._agent.configure(Settings(stream=True))
         if self._agent.opened.waiting:
             self._pages.note("Completing an unfinished turn first.")
@@ -335,7 +336,7 @@ class ChatSession:
 
     async def _model(self, name: str) -> None:
         if name:
-            await self._agent.configure(Settings(model=name, stream=(self.streams and name != OFFLINE) or None))
+            await self._agent.configure(Settings(model=name, stream=(self.streams and not is_rule_based(name)) or None))
         with self._pages.view() as view:
             config = view.context().config
         self._pages.note(f"{_model_label(config.model)}, {config.window:,} tokens")

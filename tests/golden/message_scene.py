@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from everlog.actors.agent.agent_setup import Settings
 from everlog.actors.mail.letters import Letter, ReplyLetter, to_deliver
 from everlog.events import AgentMessageSettled, UserMessage
 from tests.support.agent_world import World, completion, counted
@@ -43,3 +44,21 @@ async def write_to_each_other(world: World) -> None:
         said, ended = answer.letter.input(row)
         await agent.receive(said, then=[ended])
         await agent.run()
+    await _talk_in_a_group(world, settings)
+
+
+async def _talk_in_a_group(world: World, settings: Settings) -> None:
+    """Write a group that a person talks to: one member has answered, and the manager was asked to pick the next."""
+    group = msgspec.structs.replace(
+        settings, model="group/dynamic", members=("zoe",), manager="yan", rounds=2, answer_minutes=5, labels=()
+    )
+    async with world.system.agent("team", group) as agent:
+        await agent.receive(UserMessage(text="When is dinner?", name="Chad"))
+        await agent.run()
+        for name, answer in (("yan", "zoe"), ("zoe", "At 8.")):
+            row = next(row for row in await agent.messages() if row["state"] == "pending")
+            await agent.commit([AgentMessageSettled(message=row["seq"], outcome="delivered")], turn=agent.turn, step=0)
+            letter = ReplyLetter(sender=name, message=row["seq"], text=answer, outcome="answered")
+            said, ended = letter.input(row)
+            await agent.receive(said, then=[ended])
+            await agent.run()

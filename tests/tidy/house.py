@@ -18,9 +18,9 @@ SUB_ROOMS: Mapping[str, Sequence[str]] = {
     ),
     "projections": ("search", "hot", "fleet"),
     "actors": (
-        "ports", "models", "prompt", "formats", "recollection", "memory", "derivation", "functions", "mail", "mcp",
-        "a2a", "rules", "agent", "deriving", "postbox", "replay", "rerun", "reports", "feed", "archive", "erasure",
-        "gateway", "hosting", "cluster",
+        "ports", "models", "prompt", "formats", "recollection", "memory", "derivation", "functions", "mail", "groups",
+        "mcp", "a2a", "rules", "agent", "deriving", "postbox", "replay", "rerun", "reports", "feed", "archive",
+        "erasure", "gateway", "hosting", "cluster",
     ),
     "interfaces": (
         "defaults", "wire", "client", "common", "line_editor", "output", "documents", "imports", "show", "talk",
