@@ -4,12 +4,15 @@ from typing import Any
 
 import msgspec
 
+from everlog.actors.agent.agent_setup import Settings
 from everlog.actors.mail.mail_functions import NAMES
 from tests.contract.contract_agents import SCRIPTED, alive, asked, assert_sound, gate, log, says, texts
 from tests.support.agent_world import completion
 from tests.support.models.loopback_server import Reply, serving
 
 WRITING = msgspec.structs.replace(SCRIPTED, optional_functions=NAMES)
+
+GROUP = Settings(model="group/round-robin", members=("ann", "bob"))
 
 
 def writes(function: str, name: str, message: str) -> Reply:
@@ -74,3 +77,23 @@ class MessageContract:
                     assert texts(log(system, "sam"), "user_message") == ["Ask bob when dinner is", "At 8."]
                     assert states(system, "sam") == ["answered"]
                     assert_sound(system, "sam")
+
+    @alive
+    async def test_a_group_answers_with_what_its_members_say(self, opens: Any) -> None:
+        """The members are asked one after the other, and the agent that asked the group gets what both said, once."""
+        replies = writes("ask_agent", "team", "Is it late?"), says("Yes."), says("No."), says("They do not agree.")
+        with serving(*replies) as endpoint:
+            async with opens(base_url=endpoint.url) as system:
+                sam = await system.agent("sam", WRITING)
+                for name in ("ann", "bob"):
+                    await system.agent(name, SCRIPTED)
+                team = await system.agent("team", GROUP)
+                await sam.send("Ask the team if it is late")
+                await asked(endpoint, 4)
+                await sam.resume()
+                await team.resume()
+                assert texts(log(system, "ann"), "user_message") == ["sam: Is it late?"]
+                assert texts(log(system, "bob"), "user_message") == ["sam: Is it late?\nann: Yes."]
+                assert texts(log(system, "team"), "message_sent") == ["ann: Yes.", "bob: No."]
+                assert texts(log(system, "sam"), "user_message")[1:] == ["ann: Yes.\nbob: No."]
+                assert_sound(system, "team")

@@ -12,10 +12,10 @@ import pytest
 
 from everlog.actors.agent.local_system import LocalSystem
 from everlog.actors.replay.rebuild_check import verify
-from everlog.events import AgentMessageReceived, AgentReplyReceived, UserMessage, event_of
+from everlog.events import MessageSent, UserMessage, event_of
 from everlog.store import FileStore, check
 from tests.soak.effects_audit import Zygote
-from tests.support.agents.killed_town import AGENTS, POINTS, order
+from tests.support.agents.killed_town import SCENES
 from tests.support.seeds import pick, seeds
 
 MOMENT_S_MAX = 0.2
@@ -25,17 +25,19 @@ WRITING = ("torn", "written", "synced")
 """Endings of the points during an append, which count as one point together."""
 
 
-def killed(zygote: Zygote, folder: Path, plans: Sequence[str], chance: random.Random, *, shared: bool) -> None:
+def killed(
+    zygote: Zygote, folder: Path, plans: Sequence[str], chance: random.Random, *, shared: bool, scene: str
+) -> None:
     """Play a round for each plan and kill it there; then play one to its end."""
     for number, plan in enumerate(plans):
-        zygote.order(str(folder), shared, number, "rest" if plan == ANYWHERE else plan)
+        zygote.order(str(folder), shared, number, "rest" if plan == ANYWHERE else plan, scene)
         pid = until(zygote, "" if plan == ANYWHERE else plan)
         if plan == ANYWHERE:
             moment = time.monotonic() + chance.uniform(0, MOMENT_S_MAX)
             assert ["dead"] not in [line[:1] for line in zygote.heard(moment)]
         os.kill(pid, signal.SIGKILL)
         assert dead(zygote) == signal.SIGKILL
-    zygote.order(str(folder), shared, len(plans), "")
+    zygote.order(str(folder), shared, len(plans), "", scene)
     assert dead(zygote) == 0
 
 
@@ -55,50 +57,51 @@ def dead(zygote: Zygote) -> int:
     return next(words[0] for kind, *words in zygote.heard() if kind == "dead")
 
 
-def judge(folder: Path, rounds: int) -> int:
-    """Check that each question arrived once, that each answer came back once, and that nothing waits. Return the number
-    of questions; one that was killed before it was durable was never asked.
+def judge(folder: Path, rounds: int, name: str) -> int:
+    """Check that each message arrived once, that each answer came back once, and that nothing waits. Return the number
+    of rounds; one that was killed before it was durable was never begun.
     """
-    store = FileStore(folder, lambda: 0)
+    store, scene = FileStore(folder, lambda: 0), SCENES[name]
     assert [error for name in store.partitions() for error in check(store.partition(name), deep=True).errors] == []
     system = LocalSystem(store)
-    asked: list[int] = []
-    for name in AGENTS:
-        view = system.view(name)
+    lines: dict[str, Counter[str]] = {}
+    for agent in scene.agents:
+        view = system.view(agent)
         report = verify(view, system.tools)
         states = {row["state"] for row in view.rows("agent_messages")}
-        events = [event_of(record) for record in view.reader.read(name)]
+        events = [event_of(record) for record in view.reader.read(agent)]
         view.close()
         assert (report.faults, report.mismatches) == ([], [])
-        assert states == {"answered"}
-        said = Counter(event.text for event in events if isinstance(event, UserMessage))
-        if name == "sam":
-            asked = [number for number in range(rounds) if said[order(number)]]
-            assert {said[order(number)] for number in asked} == {1}
-            assert [said[f"round {number}"] for number in range(rounds)] == [int(n in asked) for n in range(rounds)]
-            assert sum(isinstance(event, AgentReplyReceived) for event in events) == len(asked)
-        else:
-            assert [said[f"say (round {number})"] for number in range(rounds)] == [
-                int(n in asked) for n in range(rounds)
-            ]
-            assert sum(isinstance(event, AgentMessageReceived) for event in events) == len(asked)
-    return len(asked)
+        assert states == ({scene.state} if agent == scene.first else states & {"answered", "received"})
+        words = [e.text or "" for e in events if isinstance(e, UserMessage)]
+        lines[agent] = Counter(line for text in words for line in text.splitlines())
+        said = Counter(event.text for event in events if isinstance(event, MessageSent))
+        if agent == scene.first:
+            begun = [number for number in range(rounds) if lines[agent][scene.order.format(number)]]
+            assert {lines[agent][scene.order.format(number)] for number in begun} == {1}
+            assert not scene.said or {said[scene.said.format(number)] for number in begun} == {1}
+    for agent, words in scene.heard.items():
+        assert [lines[agent][words.format(n)] for n in range(rounds)] == [int(n in begun) for n in range(rounds)]
+    return len(begun)
 
 
-def play(folder: Path, plans: Sequence[str], seed: int, *, shared: bool) -> int:
-    """Kill rounds as planned, and check the logs after all of them. Return the number of questions that were asked."""
+def play(folder: Path, plans: Sequence[str], seed: int, *, shared: bool, scene: str = "message") -> int:
+    """Kill rounds as planned, and check the logs after all of them. Return the number of rounds that were begun."""
     zygote = Zygote(module="tests.support.agents.killed_town")
     try:
-        killed(zygote, folder, plans, random.Random(seed), shared=shared)
+        killed(zygote, folder, plans, random.Random(seed), shared=shared, scene=scene)
     finally:
         zygote.close()
-    return judge(folder, len(plans) + 1)
+    return judge(folder, len(plans) + 1, scene)
 
 
-def test_a_kill_at_each_point_of_a_message_loses_and_doubles_nothing(tmp_path: Path) -> None:
-    """A process dies in any commit of a question or of its answer: both arrive once, and no wait is left."""
-    plans = pick(POINTS, 3, label="points of a message")
-    assert play(tmp_path, plans, 1, shared=False) >= len(plans)
+@pytest.mark.parametrize("scene", SCENES)
+def test_a_kill_at_each_point_of_a_message_loses_and_doubles_nothing(tmp_path: Path, scene: str) -> None:
+    """A process dies in any commit of a question, a message to a label or a round of a group: each message arrives
+    once, each answer comes back once, and no wait is left.
+    """
+    plans = pick(SCENES[scene].points, 3, label=f"points of a {scene}")
+    assert play(tmp_path, plans, 1, shared=False, scene=scene) >= len(plans)
 
 
 def test_kills_at_random_moments_of_a_shard_lose_and_double_nothing(tmp_path: Path) -> None:
@@ -106,11 +109,14 @@ def test_kills_at_random_moments_of_a_shard_lose_and_double_nothing(tmp_path: Pa
     play(tmp_path, [ANYWHERE] * 4, seeds(1, label="moments of messages")[0], shared=True)
 
 
+EVERY_KIND = [(scene, kind) for scene, one in SCENES.items() for kind in (*one.kinds, ANYWHERE)]
+
+
 @pytest.mark.long
 @pytest.mark.effects
-@pytest.mark.parametrize("point", [*dict.fromkeys(p.split()[0] for p in POINTS), ANYWHERE])
+@pytest.mark.parametrize(("scene", "point"), EVERY_KIND)
 @pytest.mark.parametrize("shared", [False, True])
-def test_many_kills_at_each_point_of_a_message(tmp_path: Path, point: str, shared: bool) -> None:
+def test_many_kills_at_each_point_of_a_message(tmp_path: Path, scene: str, point: str, shared: bool) -> None:
     """The same holds for 100 kills at each point; the points during an append count as one together."""
     if shared and point != ANYWHERE:
         pytest.skip("a shard commits the records of many agents at once: its kills are at random moments")
@@ -118,5 +124,8 @@ def test_many_kills_at_each_point_of_a_message(tmp_path: Path, point: str, share
     plans = [ANYWHERE] * 100 if point == ANYWHERE else [f"{point} {end}" for end in ends]
     chance = random.Random(7)
     chance.shuffle(plans)
-    asked = sum(play(tmp_path / str(at), plans[at : at + 25], at, shared=shared) for at in range(0, len(plans), 25))
-    print(f"\n{point}, {'shared' if shared else 'own logs'}: {len(plans)} kills, {asked} questions, each answered once")
+    begun = sum(
+        play(tmp_path / str(at), plans[at : at + 25], at, shared=shared, scene=scene) for at in range(0, len(plans), 25)
+    )
+    where = "shared" if shared else "own logs"
+    print(f"\n{scene}, {point}, {where}: {len(plans)} kills, {begun} rounds, each message and answer once")

@@ -1,6 +1,8 @@
 """Groups in virtual time, whose members do what the messages that they get say."""
 
 import asyncio
+import json
+from collections.abc import Callable
 from typing import Any
 
 from everlog.actors.agent.agent_setup import Settings
@@ -19,11 +21,16 @@ class GroupTown(Town):
         super().__init__(store, **more)
         self.scripts: dict[str, list[str]] = {}
         """Answers of an agent to its next messages, by its name; an empty one is silence."""
+        self.choices: dict[str, Callable[[str], str]] = {}
+        """Answers of an agent to its newest message, by its name."""
 
     async def ask(self, name: str, base_url: str, request: bytes, agent_id: str, *rest: object, **more: object) -> Any:
         """Answer from the script of an agent, or as the newest message orders."""
         if b'"tools"' not in request:
             return ModelResponse(completion("They talked for long."), 1000)
+        if agent_id in self.choices:
+            newest = json.loads(json.loads(request)["messages"][-1]["content"])
+            return ModelResponse(say(self.choices[agent_id](newest["message"])), 1000)
         if not self.scripts.get(agent_id):
             return await super().ask(name, base_url, request, agent_id, *rest, **more)
         await asyncio.sleep(self.pauses.get(agent_id, 0))

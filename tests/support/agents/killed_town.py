@@ -1,10 +1,11 @@
-"""A process to be killed around a message between two agents: it plays a round, and waits at a point for the kill.
+"""A process to be killed around messages between agents: it plays a round of a scene, and waits at a point for a kill.
 
     python -m tests.support.agents.killed_town
 
 imports everything (and opens nothing, because a fork copies no threads), then forks a child for each line of standard
-input: [store, shared, number, stop]. The child finishes what the log has left, then has `sam` ask `bob` for round
-`number`, and waits at the point `stop` for SIGKILL. It ends when sam has said the answer and nothing is on its way.
+input: [store, shared, number, stop, scene]. The child finishes what the log has left, then plays round `number` of the
+scene, and waits at the point `stop` for SIGKILL. It ends when the last words of the round were said and nothing is on
+its way. The scenes: an agent asks another one; it writes to all with a label; a person talks to a group.
 """
 
 import asyncio
@@ -13,9 +14,12 @@ import json
 import os
 import sys
 import traceback
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
+
+import msgspec
 
 from everlog.actors.agent.agent_setup import Settings
 from everlog.actors.agent.commands import OpenAgent, ResumeTurns, SendInput
@@ -28,7 +32,7 @@ from everlog.actors.ports.ports import Ports
 from everlog.actors.ports.real_clock import RealClock
 from everlog.events import Draft, UserMessage
 from everlog.store import Commit, FileLog
-from tests.soak.killed_effects import Life, StoppingDisk, StoppingStore, say
+from tests.soak.killed_effects import WINDOW, Life, StoppingDisk, StoppingStore, say
 from tests.support.agents.writing_agents import obedient
 
 SIGNS = {
@@ -36,17 +40,81 @@ SIGNS = {
     "agent_message_settled": "end",
 }  # fmt: skip
 """Kinds of commits by the type of a record that is in no other commit."""
-KINDS = ("question", "arrival", "delivered", "answer", "reply", "returned")
-POINTS = tuple(f"{kind} {end}" for kind in KINDS for end in ("torn", "written", "synced", "durable"))
-"""Points of a round, in order: around and inside each commit of the question and of its answer."""
-AGENTS = ("sam", "bob")
+ENDS = ("torn", "written", "synced", "durable")
+"""Points around and inside a commit."""
+
+
+class Scene(msgspec.Struct, frozen=True):
+    """Round of messages between agents."""
+
+    agents: Mapping[str, Settings]
+    """Settings by name; those whom others name come first."""
+    first: str
+    """Agent that a person talks to."""
+    order: str
+    """Words of the person; `{}` is the number of the round."""
+    heard: Mapping[str, str]
+    """Words that each agent hears once in a round, by its name: a whole line of an input."""
+    said: str
+    """Words with which `first` ends a round; empty: none."""
+    kinds: Sequence[str]
+    """Kinds of commits with messages in a round, in order."""
+    state: str
+    """State of all messages of `first` after a round."""
+
+    @property
+    def points(self) -> Sequence[str]:
+        """Points of a round, in order: around and inside each commit with messages."""
+        return [f"{kind} {end}" for kind in self.kinds for end in ENDS]
+
+
+PERSON = Settings(model="offline", optional_functions=NAMES, window=WINDOW)
+CREW = Settings(model="offline", optional_functions=NAMES, window=WINDOW, labels=("crew",))
+SCENES = {
+    "message": Scene(
+        agents={"bob": PERSON, "sam": PERSON},
+        first="sam",
+        order="ask bob (say (round {}))",
+        heard={"sam": "round {}", "bob": "say (round {})"},
+        said="bob: round {}",
+        kinds=("question", "arrival", "delivered", "answer", "reply", "returned"),
+        state="answered",
+    ),
+    "broadcast": Scene(
+        agents={"bob": CREW, "eve": CREW, "sam": PERSON},
+        first="sam",
+        order="shout crew (hear round {})",
+        heard={"bob": "hear round {}", "eve": "hear round {}"},
+        said="",
+        kinds=("question", "arrival", "arrival2", "delivered"),
+        state="delivered",
+    ),
+    "group": Scene(
+        agents={
+            "bob": PERSON, "eve": PERSON,
+            "team": Settings(model="group/round-robin", members=("bob", "eve"), window=WINDOW),
+        },
+        first="team",
+        order="say (round {})",
+        heard={"bob": "say (round {})", "eve": "say (round {})"},
+        said="eve: round {}",
+        kinds=(
+            "question", "arrival", "delivered", "answer", "reply", "question2", "returned", "arrival2", "delivered2",
+            "answer2", "reply2", "returned2",
+        ),
+        state="answered",
+    ),
+}  # fmt: skip
 
 
 class Round(Life):
     """Progress of a process in a round."""
 
-    def __init__(self, number: int, stop: str) -> None:
+    def __init__(self, number: int, stop: str, scene: Scene) -> None:
         super().__init__("", number, stop)
+        self.scene = scene
+        self.seen: Counter[str] = Counter()
+        """Commits so far, by kind."""
 
     def append(self, log: FileLog, agent_id: str, expected_seq: int, drafts: Sequence[Draft]) -> Commit:
         """Append to `log`, with points around and inside the commits of the messages."""
@@ -62,8 +130,13 @@ class Round(Life):
         types = {draft.type for draft in drafts}
         kind = next((kind for sign, kind in SIGNS.items() if sign in types), "")
         if kind == "end":
-            return "delivered" if agent_id == "sam" else "returned"
-        return "answer" if agent_id == "bob" and "message_sent" in types else kind
+            kind = "delivered" if agent_id == self.scene.first else "returned"
+        elif agent_id != self.scene.first and "message_sent" in types:
+            kind = "answer"
+        if not kind or not self.armed:
+            return ""
+        self.seen[kind] += 1
+        return kind if self.seen[kind] == 1 else f"{kind}{self.seen[kind]}"
 
 
 async def obey(_name: str, _url: str, request: bytes, *_: object, **__: object) -> ModelResponse:
@@ -73,31 +146,27 @@ async def obey(_name: str, _url: str, request: bytes, *_: object, **__: object) 
 
 async def play(folder: str, shared: bool, life: Round) -> None:
     """Finish what is left, then play the round."""
+    scene = life.scene
     clock = RealClock()
     store = StoppingStore.create(Path(folder), clock.now, "soak", shards=1, disk=StoppingDisk(life))
     assert isinstance(store, StoppingStore)
     store.life = life
     ports = Ports(clock=clock)
     runtime = local_runtime(store, obey, None, ports=ports, idle_s=60, timers=True)
-    settings = Settings(model="offline", optional_functions=NAMES)
-    for name in AGENTS:
+    for name, settings in scene.agents.items():
         if shared:
             store.register(name, shared=True)
         await done(runtime, name, OpenAgent(id=ports.ids.new(clock.now()), settings=settings))
         await done(runtime, name, ResumeTurns(id=ports.ids.new(clock.now())))
-    await at_rest(store)
+    await at_rest(store, scene)
     life.armed = True
-    if not any(record.text == order(life.number) for record in store.reader("sam").read("sam")):
-        asked = UserMessage(text=order(life.number))
-        await done(runtime, "sam", SendInput(id=ports.ids.new(clock.now()), event=asked))
-    await at_rest(store, f"bob: round {life.number}")
+    order = scene.order.format(life.number)
+    if not any(record.text == order for record in store.reader(scene.first).read(scene.first)):
+        asked = UserMessage(text=order)
+        await done(runtime, scene.first, SendInput(id=ports.ids.new(clock.now()), event=asked))
+    await at_rest(store, scene, scene.said.format(life.number))
     life.reach("rest")
     await runtime.close()
-
-
-def order(number: int) -> str:
-    """Return what a person says to sam in a round."""
-    return f"ask bob (say (round {number}))"
 
 
 async def done(runtime: LocalRuntime, agent_id: str, command: Any) -> None:
@@ -106,22 +175,21 @@ async def done(runtime: LocalRuntime, agent_id: str, command: Any) -> None:
         pass
 
 
-async def at_rest(store: StoppingStore, said: str = "") -> None:
-    """Wait until no message is on its way and no turn is open; and until sam has said `said`."""
-    system = LocalSystem(store)
-    while True:
+async def at_rest(store: StoppingStore, scene: Scene, said: str = "") -> None:
+    """Wait until no message is on its way and no turn is open; and until the first agent has said `said`."""
+    system, looks = LocalSystem(store), 0
+    while looks < 2:  # the agents are looked at one after the other, and a message may pass between two looks
         left = 0
-        for name in AGENTS:
+        for name in scene.agents:
             view = system.view(name)
             left += sum(
                 row["state"] in ("pending", "waiting", "working", "ready") for row in view.rows("agent_messages")
             )
             left += len(view.rows("open_turns"))
-            if name == "sam" and said:
+            if name == scene.first and said:
                 left += not any(row["text"] == said for row in view.rows("recall_memory"))
             view.close()
-        if not left:
-            return
+        looks = 0 if left else looks + 1
         await asyncio.sleep(0.002)
 
 
@@ -130,8 +198,8 @@ def live(order: list[Any]) -> NoReturn:
     code = 1
     try:
         say("life", os.getpid())
-        folder, shared, number, stop = order
-        asyncio.run(play(folder, shared, Round(number, stop)))
+        folder, shared, number, stop, scene = order
+        asyncio.run(play(folder, shared, Round(number, stop, SCENES[scene])))
         code = 0
     finally:
         if code:
