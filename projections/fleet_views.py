@@ -58,6 +58,7 @@ CURRENT_VIEWS = (
     "approvals",
     "memories",
     "facts",
+    "groups",
     "insights",
     "labels",
     "memory_sources",

@@ -40,6 +40,7 @@ PROJECTIONS = (
     "facts",
     "function_calls",
     "group_talk",
+    "groups",
     "importance",
     "insights",
     "labels",

@@ -89,6 +89,7 @@ def _listing_agents(parser: argparse.ArgumentParser) -> None:
         dest="labels",
         help="list only agents with this label, as `configure` gives it; repeatable: with all of them",
     )
+    parser.add_argument("--groups", action="store_true", help="list only groups, with their rules and members")
 
 
 def _types(parser: argparse.ArgumentParser) -> None:

@@ -21,12 +21,12 @@ MEASURED_CELLS = 10_000
 NO_AGENTS = Text("No agents yet. Start one with `everlog chat sam`.", "dim")
 
 
-def agents(rows: Sequence[Mapping[str, Any]], now: int, *, more: int = 0, labels: Sequence[str] = ()) -> RenderableType:
-    """Return the table of a store's agents. `more`: number of agents that it leaves out; `labels`: all of its agents
-    have these.
+def agents(rows: Sequence[Mapping[str, Any]], now: int, *, more: int = 0, otherwise: str = "") -> RenderableType:
+    """Return the table of a store's agents. `more`: number of agents that it leaves out; `otherwise`: words in place of
+    a table without rows, if the store may have other agents.
     """
     if not rows:
-        return Text(f"No agent has the label {' and '.join(map(repr, labels))}.", "dim") if labels else NO_AGENTS
+        return Text(otherwise, "dim") if otherwise else NO_AGENTS
     out = console()
     table = _agents(rows, now, forks=any(row["parent"] for row in rows))
     needed = out.measure(table, options=out.options.update(max_width=MEASURED_CELLS)).maximum
@@ -101,11 +101,23 @@ def _agents(rows: Sequence[Mapping[str, Any]], now: int, *, forks: bool = False)
     """Return the table; with `forks`, a column names the parent of each fork."""
     table = fleet_table("events", "messages")
     table.add_column("last active", style="dim", no_wrap=True)
+    groups = any("group" in row for row in rows)
+    if groups:
+        table.add_column("group")
     if forks:
         table.add_column("", style="dim", no_wrap=True)
     for row in rows:
         active = time_text.relative(row["last_active"], now)
         of = [f"fork of {one_line(row['parent'])} at {row['parent_seq']}" if row["parent"] else ""] if forks else []
+        group = [_group(row["group"])] if groups else []
         renamed = f" ({one_line(row['agent_id'])})" if row["name"] != row["agent_id"] else ""
-        table.add_row(one_line(row["name"]) + renamed, f"{row['events']:,}", f"{row['messages']:,}", active, *of)
+        table.add_row(
+            one_line(row["name"]) + renamed, f"{row['events']:,}", f"{row['messages']:,}", active, *group, *of
+        )
     return table
+
+
+def _group(group: Mapping[str, Any]) -> str:
+    """Return the rule of a group, with its members and its manager."""
+    manager = f" (manager {one_line(group['manager'])})" if group["manager"] else ""
+    return f"{group['rule']}: {', '.join(map(one_line, group['members']))}{manager}"

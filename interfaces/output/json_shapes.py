@@ -60,7 +60,8 @@ def answer(query: str, found: Page) -> JsonObject:
 
 
 def agent(row: Mapping[str, Any]) -> JsonObject:
-    """Return one row of a listing of agents, with the parent of a fork."""
+    """Return one row of a listing of agents, with the parent of a fork, and the group if the listing has groups."""
+    group = {"group": row["group"]} if "group" in row else {}
     return {
         "agent": row["agent_id"],
         "name": row["name"],
@@ -70,6 +71,7 @@ def agent(row: Mapping[str, Any]) -> JsonObject:
         "last_active": iso(row["last_active"]),
         "parent": row["parent"],
         "parent_seq": row["parent_seq"],
+        **group,
     }
 
 

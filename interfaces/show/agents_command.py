@@ -47,6 +47,9 @@ def agents(args: Namespace, world: CommandEnvironment) -> int:
     if args.labels:
         chosen = set(_labelled(args, world))
         rows = [row for row in rows if row["agent_id"] in chosen]
+    groups = _groups(args, world) if args.groups else {}
+    if args.groups:
+        rows = [{**row, "group": groups[row["agent_id"]]} for row in rows if row["agent_id"] in groups]
     shown = ordered(args, rows, SORTS)
     if args.json:
         print(json_shapes.line([json_shapes.agent(row) for row in shown]))
@@ -54,18 +57,45 @@ def agents(args: Namespace, world: CommandEnvironment) -> int:
         from everlog.interfaces.output import fleet_pages, show_pages
 
         more = len(rows) - len(shown)
-        show_pages.show(fleet_pages.agents(shown, world.clock.now(), more=more, labels=args.labels or ()))
+        show_pages.show(fleet_pages.agents(shown, world.clock.now(), more=more, otherwise=_none_of(args)))
     return int(faults)
+
+
+def _none_of(args: Namespace) -> str:
+    """Return what to say if no agent has what the options ask for; empty without such options."""
+    labels = " and ".join(map(repr, args.labels or ()))
+    if args.groups:
+        return (
+            f"No group has the label {labels}." if labels else "There is no group. `everlog create --group` makes one."
+        )
+    return f"No agent has the label {labels}." if labels else ""
 
 
 def _labelled(args: Namespace, world: CommandEnvironment) -> Sequence[str]:
     """Return the names of the agents that have all labels of --label."""
-    until, server, query = time_of_option(args, world), server_of(args), labelled_query(args.labels)
+    return [str(row["agent_id"]) for row in _queried(args, world, labelled_query(args.labels))]
+
+
+def _groups(args: Namespace, world: CommandEnvironment) -> Mapping[str, Mapping[str, Any]]:
+    """Return the rule, the members and the manager (or None) of each group."""
+    found: dict[str, dict[str, Any]] = {}
+    for row in _queried(args, world, "SELECT agent_id, rule, member, role FROM groups ORDER BY agent_id, place"):
+        group = found.setdefault(row["agent_id"], {"rule": row["rule"], "members": [], "manager": None})
+        if row["role"] == "manager":
+            group["manager"] = row["member"]
+        else:
+            group["members"].append(row["member"])
+    return found
+
+
+def _queried(args: Namespace, world: CommandEnvironment, query: str) -> Sequence[Mapping[str, Any]]:
+    until, server = time_of_option(args, world), server_of(args)
     if server is None:
         rows = fleet_sql(store_of(args, world), query, as_of=until)
     else:
         rows, _ = server.query(query, as_of=None if until is None else iso(until))
-    return [str(name) for name in rows.column("agent_id").to_pylist()]
+    found: list[Mapping[str, Any]] = rows.to_pylist()
+    return found
 
 
 def _listed(args: Namespace, world: CommandEnvironment) -> tuple[FleetListing, Sequence[str]]:

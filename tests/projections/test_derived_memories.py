@@ -111,7 +111,7 @@ def log_of(agent_id: str, chance: random.Random) -> list[Record]:
 
 def approvals_of(agent_id: str, seq: int, chance: random.Random) -> list[Record]:
     """Return records from `seq` on in which calls of an agent wait, and some of them are decided, or taken back; and
-    messages to and from another agent, some of which are delivered and answered; and labels of the agent.
+    messages to and from another agent, some of which are delivered and answered; and labels and members of the agent.
     """
     ask = ApprovalRequested(call_id="c", name="pay", arguments="{}", expires_at=chance.choice([0, 7]))
     events: list[Event] = [ask, ask]
@@ -127,7 +127,10 @@ def approvals_of(agent_id: str, seq: int, chance: random.Random) -> list[Record]
     events += settled[: chance.randint(0, 2)]
     events += [TurnsHidden(turns=[1])] * chance.randint(0, 1)
     for labels in (["crew", "it's"], ["crew"], [])[: chance.randint(0, 3)]:
-        events.append(AgentConfigured(model="m", window=8000, renderer=1, labels=labels))
+        rule, manager = chance.choice([("m", ""), ("group/dynamic", "eve"), ("group/round-robin", "")])
+        members = ["bob", "it's"] if manager or rule != "m" else []
+        configured = AgentConfigured(model=rule, window=8000, renderer=1, labels=labels, members=members)
+        events.append(msgspec.structs.replace(configured, manager=manager))
     made = [draft(e, event_id=uuid7(n, n), recorded_at=n * HOUR, turn=1, step=1) for n, e in enumerate(events, seq)]
     return [place(one, agent_id, number, number) for number, one in enumerate(made, seq)]
 
