@@ -16,6 +16,7 @@ import msgspec
 from everlog.actors.agent.commands import (
     Command,
     DecideApproval,
+    DeliverLetter,
     FireTimer,
     ResumeTurns,
     RetryTurn,
@@ -28,7 +29,7 @@ from everlog.events import INPUTS, Busy, Record
 
 SubscriberRole = Literal["asker", "watcher", "schedule"]
 """Role of a subscriber: an asker gets the answer to its own command, a watcher gets the records that no caller asked
-for, and a schedule only waits for the end of its command.
+for, and a schedule, of timers or of messages of other agents, only waits for the end of its command.
 """
 WITH_PAST = (SendInput, RetryTurn, DecideApproval, FireTimer, WatchAgent)
 """Commands whose caller may first need records that are in the log already: they were sent before, or came late."""
@@ -300,7 +301,7 @@ def role_of(command: Command) -> SubscriberRole:
     """Return the role of the caller of a command."""
     if isinstance(command, WatchAgent):
         return "watcher"
-    return "schedule" if isinstance(command, FireTimer) else "asker"
+    return "schedule" if isinstance(command, FireTimer | DeliverLetter) else "asker"
 
 
 def wants_previews(command: Command) -> bool:

@@ -341,3 +341,27 @@ def test_a_fork_sends_nothing_again() -> None:
         await town.leave()
 
     run(main)
+
+
+def test_a_subscriber_sees_the_turns_that_other_agents_open() -> None:
+    """The chat of the agent that asked shows the answer: no caller in this process asked for its turn."""
+
+    async def main() -> None:
+        town = Town()
+        sam, _ = await town.person("sam"), await town.person("bob")
+        seen: list[str] = []
+
+        async def watch() -> None:
+            async for record in sam.subscribe():
+                seen.append(f"{record.type} {record.text}")
+
+        watching = asyncio.create_task(watch())
+        await sam.send("ask bob (say (yes))")
+        await asyncio.sleep(10)
+        watching.cancel()
+        assert [words for words in seen if words.startswith(("user", "message"))] == [
+            "user_message yes", "message_sent bob: yes",
+        ]  # fmt: skip
+        await town.leave()
+
+    run(main)
