@@ -49,13 +49,10 @@ class DocumentSources:
     async def attached(self, *, as_of: datetime | None = None) -> Mapping[str, Sequence[str]]:
         """Return the agents to which each source is attached, sorted. Deleted agents are left out.
 
-        `as_of`: as of that time, with a zone; None: now. One pass over the states of all agents.
+        `as_of`: as of that time, with a zone; None: now. One query over the logs of all agents.
         """
-        found: Mapping[str, Sequence[str]]
-        if as_of is None:
-            found = await self._aside(self._sources.attached)
-        else:
-            found = await self._aside(self._sources.attached_at, microseconds_of(as_of, "as_of"))
+        until = None if as_of is None else microseconds_of(as_of, "as_of")
+        found: Mapping[str, Sequence[str]] = await self._aside(self._sources.attached, until)
         return found
 
     async def load(
@@ -115,7 +112,7 @@ class SharedBlocks:
         return versions
 
     async def attached_agents(self) -> Mapping[str, Sequence[BlockSubscription]]:
-        """Return the agents that have each block attached, by block name. One pass over the states of all agents.
+        """Return the agents that have each block attached, by block name. One query over the logs of all agents.
 
         Deleted agents are left out.
         """

@@ -56,6 +56,7 @@ VIEWS = (
 CURRENT_VIEWS = (
     "agent_messages",
     "approvals",
+    "core_memory",
     "memories",
     "facts",
     "groups",
@@ -95,10 +96,12 @@ SELECT r.* REPLACE (a.agent_id AS agent_id, 1::BIGINT AS life)
 FROM ({lived}) r JOIN lineage a ON a.ancestor = r.agent_id AND a.life = r.life AND r.seq <= a.upto"""
 """Each agent's records, and those of its ancestors that belong to it, under its name. A fork begins in life 1."""
 _CURRENT = """SELECT * EXCLUDE (life, erased), 9223372036854775807 AS ended,
-    type IN ('user_message', 'message_sent') AND NOT erased AS said
-FROM read_through WHERE NOT starts_with(agent_id, 'source:') AND NOT starts_with(agent_id, 'block:')
-QUALIFY life = max(life) OVER (PARTITION BY agent_id)"""
-"""Records of each agent's current incarnation, with the columns of `hot.sql` that the memory views read."""
+    type IN ('user_message', 'message_sent') AND NOT erased AS said,
+    if(type IN ('memory_edited', 'block_removed') AND NOT erased, 'block:' || (payload->>'$.label'), NULL) AS slot,
+    NULL AS kept_from, NULL AS tokens, NULL AS ratio, NULL AS cached
+FROM read_through r ANTI JOIN lives l ON l.agent_id = r.agent_id AND l.life > r.life
+WHERE NOT starts_with(agent_id, 'source:') AND NOT starts_with(agent_id, 'block:')"""
+"""Records of each agent's current incarnation, with the columns of `hot.sql` that views read; no slot but blocks."""
 _IS_ERASED = "starts_with(payload, '{\"erased\":true')"
 _BOUND = "FROM query('{query}') LIMIT 0"
 """Query as a part of another: there DuckDB refuses every statement but SELECT, and COPY in a WITH clause. Nothing is

@@ -11,7 +11,7 @@ from typing import Any, Self
 
 import msgspec
 
-from everlog.actors.memory.live_agents import rows_of_live_agents
+from everlog.actors.memory.fleet_rows import LIVING, fleet_rows
 from everlog.actors.memory.shared_block_rules import BlockClient, BlockEdit, BlockOperation, SharedBlock, folded
 from everlog.actors.ports.agent_constants import BLOCK_CHARS
 from everlog.actors.ports.effects import Clock, Ids
@@ -19,6 +19,8 @@ from everlog.actors.ports.moments import seq_of
 from everlog.events import BadInput, BlockRemoved, EditConflict, MemoryEdited, StoreError, UnknownAgent, event_of
 from everlog.events.times import moment
 from everlog.store import LogReader, Store, block_of, stream_of_block
+
+_ATTACHED = f"SELECT origin, agent_id, label FROM core_memory WHERE origin <> '' AND {LIVING} ORDER BY ALL"
 
 
 class BlockVersion(msgspec.Struct, frozen=True):
@@ -101,15 +103,14 @@ class SharedBlockService:
         return found
 
     def attached_agents(self) -> Mapping[str, Sequence[BlockSubscription]]:
-        """Return the agents that have each block attached, by block name. One pass over the states of all agents.
+        """Return the agents that have each block attached, by block name, without deleted agents.
 
-        Deleted agents are left out.
+        One query over the logs of all agents.
         """
         found: dict[str, list[BlockSubscription]] = defaultdict(list)
-        for row in rows_of_live_agents(self._store, "core_memory"):
-            if row["origin"]:
-                found[row["origin"]].append(BlockSubscription(row["agent_id"], row["label"]))
-        return {name: sorted(each, key=lambda one: (one.agent, one.label)) for name, each in sorted(found.items())}
+        for row in fleet_rows(self._store, _ATTACHED):
+            found[row["origin"]].append(BlockSubscription(row["agent_id"], row["label"]))
+        return found
 
     async def create(
         self, name: str, value: str = "", *, limit: int = BLOCK_CHARS, description: str = "", read_only: bool = False,

@@ -18,12 +18,12 @@ from everlog.actors.memory.document_load import (
     SourceLoad,
     UnreadableDocument,
 )
-from everlog.actors.memory.live_agents import rows_of_live_agents
+from everlog.actors.memory.fleet_rows import LIVING, fleet_rows
 from everlog.actors.ports.effects import Clock, Ids
 from everlog.actors.ports.log_warnings import note_opening
 from everlog.actors.ports.ports import discard_note
 from everlog.events import AgentCreated, BadInput, DocumentLoaded, DocumentRemoved, UnknownAgent, draft
-from everlog.projections import DERIVER, HEAD, Projections, activate
+from everlog.projections import DERIVER, HEAD, Projections
 from everlog.store import Log, LogReader, Store, seal_if_due, source_of, stream_of
 
 BATCH_BYTES = 8 * 1024 * 1024
@@ -32,6 +32,9 @@ BATCH_DOCUMENTS = 256
 """Most documents in a batch."""
 ROWS = 4096
 """Number of records that are read at a time to list the documents of a source."""
+_ATTACHED = f"""SELECT payload->>'$.source' AS source, agent_id FROM current_records
+WHERE type IN ('source_attached', 'source_detached') AND {LIVING}
+GROUP BY ALL HAVING arg_max(type, seq) = 'source_attached' ORDER BY ALL"""
 
 
 class Sources:
@@ -68,29 +71,15 @@ class Sources:
             known = ", ".join(map(repr, self.names())) or "none"
             raise BadInput(f"There is no source {source!r} in this store; its sources: {known}.") from None
 
-    def attached(self) -> Mapping[str, Sequence[str]]:
-        """Return the agents to which each source is attached, sorted. One pass over the states of all agents.
+    def attached(self, until: int | None = None) -> Mapping[str, Sequence[str]]:
+        """Return the agents to which each source is attached, sorted, without deleted agents.
 
-        Deleted agents are left out.
+        `until`: as of that time, microseconds UTC; None: now. One query over the logs of all agents.
         """
         found: dict[str, list[str]] = defaultdict(list)
-        for row in rows_of_live_agents(self._store, "sources"):
-            if row["source"]:
-                found[row["source"]].append(row["agent_id"])
-        return {source: sorted(agents) for source, agents in sorted(found.items())}
-
-    def attached_at(self, until: int) -> Mapping[str, Sequence[str]]:
-        """Return the agents that existed at a time (microseconds UTC) and had each source attached then, sorted."""
-        found: dict[str, list[str]] = defaultdict(list)
-        for name in self._store.agents():
-            reader = self._store.reader(name)
-            if seq := reader.seq_at(name, until):
-                with Projections() as engine:
-                    activate(engine, reader, name, seq)
-                    if not engine.rows("standing", name)[0]["deleted"]:
-                        for row in engine.rows("sources", name):
-                            found[row["source"]] += [name] if row["source"] else []
-        return {source: agents for source, agents in sorted(found.items()) if agents}
+        for row in fleet_rows(self._store, _ATTACHED, until=until):
+            found[row["source"]].append(row["agent_id"])
+        return found
 
     def load(
         self,

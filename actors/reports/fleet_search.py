@@ -5,8 +5,10 @@ the results that can be on the wanted page are kept. An edit must keep that the 
 of that agent's own search, and that an unreadable log hides no other agent.
 """
 
-from collections.abc import Callable, Collection, Sequence
+import asyncio
+from collections.abc import Callable, Collection, Coroutine, Sequence
 from functools import partial
+from typing import Any
 
 import msgspec
 
@@ -93,7 +95,7 @@ async def search_agents(
         for number, name in enumerate(names):
             reports.progress(number, len(names))
             try:
-                found = await _searched(system, name, engine, wanted, aside)
+                found = await _uncut(_searched(system, name, engine, wanted, aside))
             except FunctionError as error:
                 if not wanted.filters.source:
                     raise
@@ -114,6 +116,18 @@ async def search_agents(
         raise refused
     whole = Page(total, 0, 1, best, by_meaning=by_meaning and bool(best), archive_down=down)
     return page_of(whole, wanted.page, wanted.count)
+
+
+async def _uncut(search: Coroutine[Any, Any, Page]) -> Page:
+    """Return the result of the search of one agent. A search that is cancelled ends before this does: its thread uses
+    the engine.
+    """
+    task = asyncio.ensure_future(search)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait((task,))
+        raise
 
 
 async def _searched(

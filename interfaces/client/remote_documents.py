@@ -142,12 +142,8 @@ class RemoteSources:
             for row in found.documents
         ]  # fmt: skip
 
-    def attached(self) -> Mapping[str, Sequence[str]]:
-        """Return the agents to which each source is attached, sorted."""
-        return {row.source: list(row.agents) for row in self._rows(None) if row.agents}
-
-    def attached_at(self, until: int) -> Mapping[str, Sequence[str]]:
-        """Return the agents that existed at a time and had each source attached then, sorted."""
+    def attached(self, until: int | None = None) -> Mapping[str, Sequence[str]]:
+        """Return the agents to which each source is attached, sorted, as of a time; see `Sources.attached`."""
         return {row.source: list(row.agents) for row in self._rows(until) if row.agents}
 
     def load(

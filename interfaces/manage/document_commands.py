@@ -168,7 +168,7 @@ def sources(args: Namespace, world: CommandEnvironment) -> int:
         return _list_documents(args, _sources(args, world), time_of_option(args, world))
     until = _until(args, world)
     known = _sources(args, world)
-    attached = known.attached() if until is None else known.attached_at(until)
+    attached = known.attached(until)
     found = []
     for source in sorted({*known.names(), *attached}):
         agents = attached.get(source, [])

@@ -14,12 +14,14 @@ from hypothesis import strategies as st
 from everlog.events import (
     AgentConfigured,
     AgentCreated,
+    AgentDeleted,
     AgentMessageReceived,
     AgentMessageSent,
     AgentMessageSettled,
     ApprovalDecided,
     ApprovalRequested,
     ArchivalInserted,
+    BlockRemoved,
     DerivedEvent,
     EntityNamed,
     Event,
@@ -30,6 +32,7 @@ from everlog.events import (
     InsightNoted,
     MemoriesDerived,
     MemoriesWithdrawn,
+    MemoryEdited,
     MessageSent,
     PlanChanged,
     PlanItem,
@@ -111,7 +114,8 @@ def log_of(agent_id: str, chance: random.Random) -> list[Record]:
 
 def approvals_of(agent_id: str, seq: int, chance: random.Random) -> list[Record]:
     """Return records from `seq` on in which calls of an agent wait, and some of them are decided, or taken back; and
-    messages to and from another agent, some of which are delivered and answered; and labels and members of the agent.
+    messages to and from another agent, some of which are delivered and answered; labels and members of the agent;
+    blocks of its core memory; and, for some, the beginning of a new incarnation.
     """
     ask = ApprovalRequested(call_id="c", name="pay", arguments="{}", expires_at=chance.choice([0, 7]))
     events: list[Event] = [ask, ask]
@@ -131,6 +135,11 @@ def approvals_of(agent_id: str, seq: int, chance: random.Random) -> list[Record]
         members = ["bob", "it's"] if manager or rule != "m" else []
         configured = AgentConfigured(model=rule, window=8000, renderer=1, labels=labels, members=members)
         events.append(msgspec.structs.replace(configured, manager=manager))
+    for label in chance.choices(["human", "team", "rules"], k=chance.randint(0, 6)):
+        edit = MemoryEdited(label=label, operation="set", text="x", limit=9, origin=chance.choice(["", "crew"]))
+        events.append(chance.choice([edit, edit, BlockRemoved(label=label)]))
+    if chance.random() < 0.2:
+        events += [AgentDeleted(), AgentCreated(), MemoryEdited(label="human", operation="created", limit=9)]
     made = [draft(e, event_id=uuid7(n, n), recorded_at=n * HOUR, turn=1, step=1) for n, e in enumerate(events, seq)]
     return [place(one, agent_id, number, number) for number, one in enumerate(made, seq)]
 

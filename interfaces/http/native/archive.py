@@ -13,6 +13,7 @@ from everlog.actors.ports.effects import Filters, Hit, Page
 from everlog.actors.reports.fleet_search import searched_agents
 from everlog.events.times import microseconds_of, moment
 from everlog.interfaces.http.core.moments import moment_of, time_of_parameter
+from everlog.interfaces.http.core.refusals import Refusal
 from everlog.interfaces.http.core.routes import HttpCall, JsonResponse, not_found
 from everlog.interfaces.http.native.memory import read_view
 from everlog.interfaces.wire.agents import Done
@@ -90,7 +91,7 @@ async def search_agent(call: HttpCall) -> HitPage:
 
 
 async def search_agents(call: HttpCall) -> HitPage:
-    """Search all agents, one after the other, and rank what is found together."""
+    """Search all agents, one after the other, and rank what is found together. Refuses a search that takes too long."""
     query: FleetSearchQuery = call.query
     system, names = call.service.system, call.names
     when = time_of_parameter(query.as_of, "as_of")
@@ -99,10 +100,17 @@ async def search_agents(call: HttpCall) -> HitPage:
         until = None if when is None else microseconds_of(when, "as_of")
         living, _ = await call.service.ports.aside(searched_agents, system.store, until)
         wanted = [stream for stream in living if names.owns(stream)]
-    found = await system.search(
-        query.query, query.page - 1, query.count, _filters(call, query), agents=wanted, as_of=when
-    )
-    return _page(call, found)
+    search = system.search(query.query, query.page - 1, query.count, _filters(call, query), agents=wanted, as_of=when)
+    limit_s = call.service.options.limits.query_s
+    try:
+        async with asyncio.timeout(limit_s):
+            return _page(call, await search)
+    except TimeoutError as error:
+        raise Refusal(
+            400, "query-too-slow",
+            f"The search took longer than {limit_s:g} seconds, and was stopped: it opens one agent after the other. "
+            "Name the agents (`agent`). SQL over the view `messages` finds words in what all agents said.",
+        ) from error  # fmt: skip
 
 
 def _search_of(view: AgentState, query: SearchQuery) -> Any:

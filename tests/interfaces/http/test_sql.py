@@ -87,6 +87,21 @@ def test_a_query_has_limits_of_time_and_of_the_size_of_its_answer(tmp_path: Path
     asyncio.run(main())
 
 
+def test_a_search_of_all_agents_has_a_limit_of_time(tmp_path: Path) -> None:
+    """A search of all agents that takes too long is refused with advice, and the agents are as before."""
+
+    async def main() -> None:
+        async with served(tmp_path, options=HttpOptions(limits=HttpLimits(query_s=0))) as server:
+            await server.call("POST", "/agents", {"name": "sam"}, status=201)
+            problem = await server.call("GET", "/search?query=boat", status=400)
+            assert problem["code"] == "query-too-slow"
+            assert "took longer than 0 seconds" in problem["message"]
+            found = await server.call("GET", "/agents/sam/search?query=boat")
+            assert found["results"] == []
+
+    asyncio.run(main())
+
+
 ATTEMPTS = (
     "FROM {view}", "SELECT * FROM (FROM {view})", "WITH x AS (FROM {view}) FROM x", "FROM query('FROM {view}')",
     "FROM query_table('{view}')", "SELECT count(*), string_agg(v::VARCHAR) FROM {view} v",
