@@ -95,8 +95,8 @@ _READ_THROUGH = """FROM lived UNION ALL
 SELECT r.* REPLACE (a.agent_id AS agent_id, 1::BIGINT AS life)
 FROM ({lived}) r JOIN lineage a ON a.ancestor = r.agent_id AND a.life = r.life AND r.seq <= a.upto"""
 """Each agent's records, and those of its ancestors that belong to it, under its name. A fork begins in life 1."""
-_CURRENT = """SELECT * EXCLUDE (life, erased), 9223372036854775807 AS ended,
-    type IN ('user_message', 'message_sent') AND NOT erased AS said,
+_CURRENT = """SELECT * EXCLUDE (life, erased) REPLACE (event_id::VARCHAR AS event_id, cause::VARCHAR AS cause),
+    9223372036854775807 AS ended, type IN ('user_message', 'message_sent') AND NOT erased AS said,
     if(type IN ('memory_edited', 'block_removed') AND NOT erased, 'block:' || (payload->>'$.label'), NULL) AS slot,
     NULL AS kept_from, NULL AS tokens, NULL AS ratio, NULL AS cached
 FROM read_through r ANTI JOIN lives l ON l.agent_id = r.agent_id AND l.life > r.life

@@ -21,7 +21,7 @@ def fleet_rows(store: Store, query: str, *, until: int | None = None) -> Sequenc
     Raises CorruptLog, StoreError.
     """
     with _views(store, until) as views:
-        return views.table(query).to_pylist()  # type: ignore[no-any-return]
+        return views.table(query).to_pylist()
 
 
 @contextmanager
