@@ -99,12 +99,15 @@ MessageOutcome = Literal["delivered", "answered", "silent", "expired", "undelive
 
 
 class AgentMessageSent(Event, frozen=True, kw_only=True):
-    """The agent said `text` to another agent. It is delivered after this record is durable."""
+    """The agent said `text` to another agent, or its background agent is told what was said. It is delivered after this
+    record is durable.
+    """
 
     kind: ClassVar[str] = "agent_message_sent"
 
     to: str
     call_id: str
+    """Call that sends it; empty for a message to the background agent."""
     expires_at: int = 0
     """Time until which the agent waits for an answer, microseconds UTC; 0: it does not wait."""
     hops: list[str]
@@ -113,6 +116,11 @@ class AgentMessageSent(Event, frozen=True, kw_only=True):
     """`hops` that wait for an answer, each for that of the next one; the last waits for that of the receiver."""
     task: int = 0
     """Seq of the `agent_message_received` that the agent works on; 0: none."""
+    from_seq: int = 0
+    to_seq: int = 0
+    """Records whose words the message repeats, both inclusive, for the background agent, whose cursor `to_seq` is; 0:
+    none.
+    """
 
 
 class AgentMessageReceived(Event, frozen=True, kw_only=True):
@@ -129,7 +137,9 @@ class AgentMessageReceived(Event, frozen=True, kw_only=True):
     """Seq of the sender's `agent_message_sent`, which the answer names."""
     hops: list[str]
     waiting: list[str] = []
-    """`hops` and `waiting`: same as in `AgentMessageSent`."""
+    from_seq: int = 0
+    to_seq: int = 0
+    """`hops` to `to_seq`: same as in `AgentMessageSent`; the records are those of the sender."""
 
 
 class AgentReplyReceived(Event, frozen=True, kw_only=True):

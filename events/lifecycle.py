@@ -172,6 +172,12 @@ class AgentConfigured(Event, frozen=True, kw_only=True):
     """Number of times that each member may speak, on average, to one input of a group."""
     answer_minutes: int = 60
     """Minutes that a group waits for an answer of a member."""
+    background: str = ""
+    """Agent that is told what was said here, by its name as agents of the tenant say it; empty: none."""
+    background_turns: int = 5
+    """Number of turns after which that agent is told; 0: not by turns."""
+    background_idle: int = 10
+    """Minutes without a turn after which that agent is told; 0: not by time."""
 
 
 class AgentForked(Event, frozen=True, kw_only=True):

@@ -57,6 +57,7 @@ CURRENT_VIEWS = (
     "agent_messages",
     "approvals",
     "core_memory",
+    "background",
     "memories",
     "facts",
     "groups",

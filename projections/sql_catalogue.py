@@ -28,6 +28,7 @@ PROJECTIONS = (
     "agents",
     "approvals",
     "archival_memory",
+    "background",
     "configurations",
     "context_records",
     "context_window",

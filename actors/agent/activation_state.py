@@ -104,12 +104,14 @@ def activation_state_of(rows: Sequence[Mapping[str, Any]]) -> ActivationState:
 
 
 class IdleDeriving(msgspec.Struct, frozen=True):
-    """Derivations of an agent while it is idle."""
+    """Derivations of an agent while it is idle, and if its background agent is told what was said."""
 
     deriver: str = ""
     reflect_at: int = 150
     rate_importance: bool = False
     blocks: Sequence[str] = ()
+    watched: bool = False
+    """True if it has a background agent."""
 
 
 NOT_DERIVING = IdleDeriving()
@@ -118,7 +120,9 @@ NOT_DERIVING = IdleDeriving()
 
 def idle_deriving(configured: AgentConfigured) -> IdleDeriving:
     """Return what a configuration wants to be derived while the agent is idle."""
-    if not configured.deriver and not configured.derive_blocks:
+    if not configured.deriver and not configured.derive_blocks and not configured.background:
         return NOT_DERIVING
     blocks = tuple(configured.derive_blocks)
-    return IdleDeriving(configured.deriver, configured.reflect_at, configured.rate_importance, blocks)
+    return IdleDeriving(
+        configured.deriver, configured.reflect_at, configured.rate_importance, blocks, bool(configured.background)
+    )

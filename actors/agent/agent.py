@@ -106,7 +106,7 @@ class Agent(EventWriter):
         """Reason that the log could not be sealed when it was opened or closed, although due; empty: no failure."""
         self.zone = "UTC"
         self.deriving = NOT_DERIVING
-        """Derivations while the agent is idle, by the newest configuration."""
+        """Derivations, and news for the background agent, while the agent is idle; by the newest configuration."""
         self.schemas: Mapping[str, str] = {}
         """JSON schema text by sha256, from every configuration in the log; shared with agents that are set up alike."""
         self._model_caller = ModelCaller(self)
@@ -176,6 +176,9 @@ class Agent(EventWriter):
             from everlog.actors.groups.membership import check_members  # most agents are no groups
 
             await check_members(self.searcher(None, self._turn), configured, recorded)
+        if settings.background:
+            name = await self.searcher(None, self._turn).background_named(settings.background)
+            configured = msgspec.structs.replace(configured, background=name)
         return configured
 
     def _follow(self, configured: AgentConfigured) -> None:

@@ -141,6 +141,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Number of times that each member may speak to one input of a group; 1 by default."""
     answer_minutes: int | None = None
     """Minutes that a group waits for an answer of a member; 60 by default."""
+    background: str | None = None
+    """Name of the agent that is told what was said to this one and by it, and keeps shared blocks; empty: none."""
+    background_turns: int | None = None
+    """Number of turns after which that agent is told; 0: not by turns."""
+    background_idle: int | None = None
+    """Minutes without a turn after which that agent is told; 0: not by time."""
 
 
 def check_settings(settings: object) -> Settings:
@@ -156,7 +162,8 @@ def check_settings(settings: object) -> Settings:
 _PLAIN = (
     "steps_max", "pressure_fraction", "summary_fraction", "keep_last", "calling", "stream", "sampling", "summarizer",
     "fallback", "first_attempts_max", "monologue_chars_max", "day_tokens_max", "day_cost_max", "deriver", "reflect_at",
-    "rate_importance", "approval_s", "manager", "rounds", "answer_minutes",
+    "rate_importance", "approval_s", "manager", "rounds", "answer_minutes", "background", "background_turns",
+    "background_idle",
 )  # fmt: skip
 """Settings that are recorded unchanged."""
 _LISTS = ("derive_blocks", "approvals", "rules", "labels", "members")
@@ -221,6 +228,7 @@ def configuration(
         **{name: _or_recorded(getattr(settings, name), getattr(before, name)) for name in _PLAIN},
     )
     _check_offline(configured)
+    setting_limits.check_background(configured)
     rule_checks.check(configured)
     if facts is None or not parts or not (settings.sections or sections.has_changed_facts(configured, before)):
         return configured

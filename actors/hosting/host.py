@@ -33,7 +33,7 @@ from everlog.actors.hosting.open_report import open_report
 from everlog.actors.hosting.subscribers import WITH_PAST, Collector, Subscriber, Subscribers, role_of, wants_previews
 from everlog.actors.hosting.timer_schedule import TIMED, TimerReporter
 from everlog.actors.hosting.turn_worker import TurnWorker
-from everlog.actors.mail.letters import OUTBOX
+from everlog.actors.mail.letters import BACKGROUND, OUTBOX
 from everlog.actors.ports import log_warnings
 from everlog.actors.ports.agent_constants import BUSY_S, IDLE_S, WATCH_S
 from everlog.actors.ports.ports import Ports
@@ -366,7 +366,7 @@ class Host:
         self, agent: Agent, worker: TurnWorker, command: FireTimer, caller: Subscriber, seen: int
     ) -> bool:
         """Append one heartbeat for a due timer, however many schedulers report it. Return True if one was appended."""
-        if command.timer == OUTBOX:
+        if command.timer in (OUTBOX, BACKGROUND):
             self._timers.reset()
             return self._begin(worker, await worker.guarded(self._postbox.deliver(agent)))
         async with self._input_lock:
@@ -394,5 +394,5 @@ class Host:
     async def _report_timers(self) -> None:
         """Report the agent's timers to the schedule, if they have changed. A stale agent has none to report."""
         agent = self._agent
-        if agent is not None and self._timers.to_report(also=self._postbox.works):
+        if agent is not None and self._timers.to_report(also=self._postbox.looks(agent)):
             self._timers.report([] if self._stale else [*await agent.timers(), *await self._postbox.timers(agent)])

@@ -19,7 +19,7 @@ import pyarrow as pa
 from everlog.actors.agent.activation_state import MAILED
 from everlog.actors.hosting.timer_schedule import DueTimer, due_of
 from everlog.actors.ports.agent_constants import PENDING_READ_AGENTS, PENDING_READ_BYTES
-from everlog.events import EverlogError, UnknownAgent
+from everlog.events import AgentConfigured, EverlogError, UnknownAgent
 from everlog.projections import DERIVER, HEAD, Projections
 from everlog.store import LogReader, Store
 from everlog.store.base.arrow_values import text_array
@@ -27,6 +27,9 @@ from everlog.store.base.lazy_pyarrow import pc
 
 UNREADABLE = (EverlogError, duckdb.Error, pa.ArrowException, msgspec.MsgspecError, TypeError, ValueError, LookupError)
 """Errors of a log that cannot be read, or whose content makes no sense."""
+
+_WATCHED = '"background":'
+"""Words in a configuration that names a background agent."""
 
 LogFunction = Callable[[str], None]
 
@@ -174,12 +177,14 @@ def _pending_of(read: _Read) -> list[PendingWork]:
 
 
 def _with_mail(tables: Sequence[pa.Table]) -> set[str]:
-    """Return the agents whose messages to others may not be over. Their hosts find out from the whole log: a state
-    says only that there may be some.
+    """Return the agents whose messages to others may not be over, or whose background agent may be told more. Their
+    hosts find out from the whole log: a state says only that there may be some.
     """
     found: set[str] = set()
     for table in tables:
-        mine = pc.is_in(table.column("type"), text_array(sorted(MAILED)))
+        types = table.column("type")
+        watched = pc.and_(pc.equal(types, AgentConfigured.kind), pc.match_substring(table.column("payload"), _WATCHED))
+        mine = pc.or_(pc.is_in(types, text_array(sorted(MAILED))), watched)
         found.update(table.column("agent_id").filter(mine).unique().to_pylist())
     return found
 

@@ -18,6 +18,8 @@ MessageRow = Mapping[str, Any]
 
 OUTBOX = "@outbox"
 """Name of the timer that stands for all that is to be delivered."""
+BACKGROUND = "@background"
+"""Name of the timer that stands for what the background agent is told next."""
 WAIT = "@answer "
 """Beginning of the name of the timer that ends a wait; the seq of the message follows."""
 TRIED_US = 24 * 3600 * 1_000_000
@@ -36,15 +38,24 @@ class Letter(msgspec.Struct, frozen=True, kw_only=True):
     waits: bool
     hops: Sequence[str]
     waiting: Sequence[str]
+    from_seq: int = 0
+    to_seq: int = 0
+    """Records of the sender whose words it repeats, both inclusive, because the receiver is its background agent; 0:
+    none.
+    """
 
     def input(self) -> tuple[UserMessage, AgentMessageReceived]:
         """Return the input of the receiver, and the event behind it."""
         name = spoken(self.sender)
-        note = (
-            f"{name} is another agent and waits for your answer: what you say with send_message goes to {name}."
-            if self.waits
-            else f"{name} is another agent and waits for no answer."
-        )
+        if self.to_seq:
+            note = (
+                f"You work in the background of the agent {name}, which shares memory blocks with you. Keep in them "
+                f"what it needs to know of this. {name} waits for no answer, and nothing that you say is shown."
+            )
+        elif self.waits:
+            note = f"{name} is another agent and waits for your answer: what you say with send_message goes to {name}."
+        else:
+            note = f"{name} is another agent and waits for no answer."
         return UserMessage(text=self.text, name=name, agent=self.sender, note=note), AgentMessageReceived(
             sender=self.sender,
             sent=self.sent,
@@ -52,6 +63,8 @@ class Letter(msgspec.Struct, frozen=True, kw_only=True):
             message=self.message,
             hops=list(self.hops),
             waiting=list(self.waiting),
+            from_seq=self.from_seq,
+            to_seq=self.to_seq,
         )
 
 
@@ -109,6 +122,15 @@ def timer_rows(rows: Sequence[MessageRow]) -> list[dict[str, Any]]:
     return found
 
 
+def background_timers(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return what is due of rows of `background`, as rows of the projection `timers`."""
+    return [
+        {"timer": BACKGROUND, "due_us": row["due_us"], "every_s": 0, "seq": row["cursor"]}
+        for row in rows
+        if row["due_us"] is not None
+    ]
+
+
 def open_question(rows: Sequence[MessageRow], seq: int) -> MessageRow | None:
     """Return the row of the agent's own message of that seq, if it is not delivered or its answer is waited for."""
     found = (row for row in rows if row["direction"] == "sent" and row["seq"] == seq)
@@ -124,7 +146,7 @@ def to_deliver(agent_id: str, rows: Sequence[MessageRow]) -> list[Due]:
             letter = Letter(
                 sender=agent_id, sent=row["sent_id"], message=row["seq"], text=row["text"] or "",
                 waits=row["expires_us"] is not None, hops=names_in(row["hops"]),
-                waiting=names_in(row["waiting"]),
+                waiting=names_in(row["waiting"]), from_seq=row["from_seq"] or 0, to_seq=row["to_seq"] or 0,
             )  # fmt: skip
             found.append(Due(row["seq"], row["other"], letter, row["time"]))
         elif row["state"] == "ready":

@@ -8,6 +8,8 @@ import difflib
 from collections.abc import Collection, Sequence
 from typing import Protocol
 
+import msgspec
+
 from everlog.actors.memory.fleet_rows import fleet_rows
 from everlog.events import BadInput, UnknownAgent
 from everlog.store import Store, check_not_reserved, name_of
@@ -42,9 +44,9 @@ def _tenant_of(agent_id: str) -> str:
     return agent_id.removesuffix(spoken(agent_id))
 
 
-def other_agent(agent_id: str, name: str, registry: Registry) -> str:
+def other_agent(agent_id: str, name: str, registry: Registry, undone: str = "Nothing was sent.") -> str:
     """Return the name in the store of the agent that `agent_id` calls `name`. Raise BadInput for an impossible name,
-    and UnknownAgent, with similar names of the same tenant, if there is no such agent.
+    and UnknownAgent, with similar names of the same tenant and the words `undone`, if there is no such agent.
     """
     prefix = _tenant_of(agent_id)
     stored = name_of(prefix + name.strip())
@@ -57,13 +59,22 @@ def other_agent(agent_id: str, name: str, registry: Registry) -> str:
         there = [spoken(one) for one in registry.agents() if one != agent_id and _tenant_of(one) == prefix]
         near = difflib.get_close_matches(name, there, n=3, cutoff=0.5) if len(there) <= COMPARED_MAX else ()
         hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
-        raise UnknownAgent(f"There is no agent {name!r}.{hint} Nothing was sent.") from None
+        raise UnknownAgent(f"There is no agent {name!r}.{hint} {undone}") from None
     return stored
 
 
 _LABELLED = """SELECT l.agent_id FROM labels l JOIN agents a ON a.agent_id = l.agent_id
 WHERE l.label IN ({labels}) AND a.current AND NOT a.deleted
 GROUP BY l.agent_id HAVING count(DISTINCT l.label) = {count} ORDER BY l.agent_id"""
+
+
+class _Watched(msgspec.Struct):
+    """Part of a configuration."""
+
+    background: str = ""
+
+
+_UNCHANGED = "Nothing was changed."
 
 
 class StoreAgents:
@@ -99,6 +110,41 @@ class StoreAgents:
         own = _tenant_of(agent_id)
         found = [row["agent_id"] for row in fleet_rows(self._store, labelled_query([label.strip()]))]
         return [one for one in found if _tenant_of(one) == own and one != agent_id]
+
+    def background(self, agent_id: str, name: str) -> str:
+        """Return the name, as the tenant says it, of the agent that is to be the background agent of `agent_id`.
+
+        Raises UnknownAgent, also for a deleted one; BadInput for the agent itself, and for a circle of agents that
+        would tell each other what they do. Reads the newest configurations of the agents in a row.
+        """
+        own, other = spoken(agent_id), other_agent(agent_id, name, self._store, _UNCHANGED)
+        circle = [own, spoken(other)]
+        if other == agent_id:
+            raise BadInput(f"An agent cannot work in its own background. Name another agent. {_UNCHANGED}")
+        following = self._background_of(other)
+        if following is None:
+            raise UnknownAgent(f"The agent {circle[1]!r} was deleted. {_UNCHANGED}")
+        while following:
+            if following == own:
+                told = " is told to ".join([*circle, own])
+                raise BadInput(f"That would be a circle of background agents: {told}. {_UNCHANGED}")
+            if following in circle:  # made at the same time in two places; turns that come of it wake none of them
+                break
+            circle.append(following)
+            following = self._background_of(_tenant_of(agent_id) + following)
+        return circle[1]
+
+    def _background_of(self, name: str) -> str | None:
+        """Return the background agent of an agent, as its tenant says it; empty for none, None if it was deleted."""
+        from everlog.projections import HEAD, Projections, activate
+
+        with Projections() as engine:
+            activate(engine, self._store.reader(name), name, HEAD)
+            standing = engine.rows("standing", name)
+            configured = engine.rows("configurations", name)
+        if not standing or standing[0]["deleted"]:
+            return None
+        return msgspec.json.decode(configured[-1]["payload"], type=_Watched).background
 
 
 def labelled_query(labels: Collection[str]) -> str:

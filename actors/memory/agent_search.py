@@ -26,7 +26,6 @@ from everlog.store.embedding.best_passage import passage_around
 if TYPE_CHECKING:
     import numpy as np
 
-
 TalkReader = Callable[[str, int], Awaitable[TalkView]]
 """Reads what an agent had said and heard by a seq, inclusive; see `Journal.talk`."""
 
@@ -42,6 +41,9 @@ class OtherAgents(Protocol):
 
     def labelled(self, agent_id: str, label: str) -> Sequence[str]:
         """Return the names in the store of the agents with a label, but for `agent_id`. Raise BadInput."""
+
+    def background(self, agent_id: str, name: str) -> str:
+        """Return the name of the agent that `agent_id` wants as its background agent. Raise BadInput, UnknownAgent."""
 
 
 class AgentSearcher:
@@ -120,9 +122,7 @@ class AgentSearcher:
         return await self._kept_results(query, _bounded(page), count, filters)
 
     async def derived(self, query: str, page: int, count: int = PAGE_RESULTS, filters: Filters = ANYTHING) -> Page:
-        """Search insights, facts and items of plans, best match first. Facts that have ended are found only if the
-        filters ask for them. Raises FunctionError for invalid days.
-        """
+        """Search insights, facts and items of plans, best match first."""
         talk = await self._talk(filters)
         weights = await self._aside(self._search.rarities, query, talk)
 
@@ -298,25 +298,29 @@ class AgentSearcher:
         """Name of the agent in the store."""
         return self._agent_id
 
-    async def agent_named(self, name: str, *, living: bool = False) -> str:
-        """Return the name in the store of another agent. Raise FunctionError for an unknown one; if `living`, also for
-        a deleted one.
-        """
+    @property
+    def _company(self) -> OtherAgents:
         if self._others is None:
             raise FunctionError("There are no other agents here.")
+        return self._others
+
+    async def agent_named(self, name: str, *, living: bool = False) -> str:
+        """Return the name in the store of another agent. Raise FunctionError for an unknown, if `living` a gone one."""
         try:
-            return (self._others.living if living else self._others.named)(self._agent_id, name)
+            return (self._company.living if living else self._company.named)(self._agent_id, name)
         except (BadInput, UnknownAgent) as error:
             raise FunctionError(str(error)) from error
 
     async def agents_labelled(self, label: str) -> Sequence[str]:
         """Return the names in the store of the other agents with a label. Raise FunctionError for a blank one."""
-        if self._others is None:
-            raise FunctionError("There are no other agents here.")
         try:
-            return await self._aside(self._others.labelled, self._agent_id, label)
+            return await self._aside(self._company.labelled, self._agent_id, label)
         except BadInput as error:
             raise FunctionError(str(error)) from error
+
+    async def background_named(self, name: str) -> str:
+        """Return the name of the agent that is to be this one's background agent. Raise UnknownAgent, BadInput."""
+        return await self._aside(self._company.background, self._agent_id, name)
 
     async def message(self, seq: int) -> Hit | None:
         """Return the message of that seq; None if it cannot be found by a search."""
@@ -324,9 +328,7 @@ class AgentSearcher:
         return None if row is None else msgspec.convert(row, Hit)
 
     async def document(self, document_id: str, first: int, count: int) -> Page:
-        """Return parts `first` (from 0) to `first + count` (exclusive) of a document of the agent's sources, in order;
-        an empty page for an id that belongs to none. Raise FunctionError if there is no archive that answers.
-        """
+        """Return parts `first` (from 0) to `first + count` (exclusive) of a document of the agent's sources."""
         attached = await self._aside(self._kept.attached)
         if not attached.sources:
             return Page(0, 0, 0, ())

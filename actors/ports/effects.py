@@ -352,6 +352,12 @@ class Searcher(Protocol):
         """
         ...
 
+    async def background_named(self, name: str) -> str:
+        """Return the name, as the tenant says it, of the agent that is to be this one's background agent. Raise
+        UnknownAgent; BadInput for this agent itself, and for one in whose background this one works.
+        """
+        ...
+
     async def message(self, seq: int) -> Hit | None:
         """Return the message of that seq; None if it cannot be found by a search."""
         ...

@@ -18,6 +18,7 @@ from everlog.actors.mail.letters import (
     Letter,
     MessageRow,
     ReplyLetter,
+    background_timers,
     expired,
     letter_id,
     open_question,
@@ -36,6 +37,10 @@ LetterSender = Callable[[Sequence[tuple[str, DeliverLetter]]], Awaitable[Sequenc
 class Postbox:
     """Messages of one agent to others, and theirs to it."""
 
+    def looks(self, agent: Agent) -> bool:
+        """Return True if what is due may have changed although no record says so by its kind."""
+        return self.works or agent.deriving.watched
+
     def __init__(self, send: LetterSender | None, clock: Clock, note: Callable[[str], None]) -> None:
         """`send` None: nothing is delivered here; it stays in the log. `note` is told of what is tried again."""
         self._send, self._clock, self._note = send, clock, note
@@ -48,16 +53,21 @@ class Postbox:
         """Return what is due of the agent's messages, as rows of the projection `timers`."""
         rows = await agent.messages()
         self.works = any(row["state"] == "working" for row in rows)
-        return timer_rows(rows) if self._send is not None else []
+        if self._send is None:
+            return []
+        return [*timer_rows(rows), *background_timers(await _background(agent))]
 
     async def deliver(self, agent: Agent) -> Record | None:
-        """Deliver all that is to be delivered, and record what arrived. Return the input that says what cannot be
-        delivered; None if there is none. What failed for another reason stays due: the schedule wakes the agent again.
+        """Deliver all that is to be delivered, what the background agent is told as well, and record what arrived.
+
+        Return the input that says what cannot be delivered; None if there is none. What failed for another reason stays
+        due: the schedule wakes the agent again.
         """
         if self._send is None:
             return None
         async with self._delivering:
             now = self._clock.now()
+            await _tell(agent, now)
             dues = to_deliver(agent.agent_id, await agent.messages())
             orders = [
                 (due.to, DeliverLetter(id=letter_id(agent.agent_id, due, now, LATE_US), letter=due.letter))
@@ -68,6 +78,10 @@ class Postbox:
             for due, error in zip(dues, await self._send(orders), strict=True):
                 if error is not None and not _is_final(due, error, now):
                     self._note(f"{agent.agent_id!r}: a message to {due.to!r} is tried again in a minute: {error}")
+                elif error is not None and isinstance(due.letter, Letter) and due.letter.to_seq:
+                    # No turn is opened for it: that the background agent is gone concerns the operator, not the model.
+                    self._note(f"{agent.agent_id!r}: its background agent {due.to!r} cannot be told: {error}")
+                    settled.append(_settled(due, error))
                 elif error is not None and isinstance(due.letter, Letter):
                     lost.append((due, error))
                 else:
@@ -94,6 +108,21 @@ class Postbox:
                 return await agent.receive(said, event_id=command.id, then=[received])
             row = open_question(rows, letter.message)
             return None if row is None else await _ended(agent, letter, row, command.id)
+
+
+async def _background(agent: Agent) -> Sequence[MessageRow]:
+    """Return the row of `background`. Queries nothing if the agent has no background agent."""
+    return await agent.rows("background") if agent.deriving.watched else ()
+
+
+async def _tell(agent: Agent, now: int) -> None:
+    """Commit the messages to the background agent, if they are due at `now`, microseconds UTC."""
+    for row in await _background(agent):
+        if row["due_us"] is not None and row["due_us"] <= now:
+            # Imported here: few agents have one in the background.
+            from everlog.actors.mail.background import to_tell
+
+            await agent.commit(to_tell(agent.agent_id, row, agent.records(row["cursor"] + 1)), turn=0, step=0)
 
 
 async def wait_end(agent: Agent, timer: str) -> tuple[UserMessage, Sequence[Event]] | None:

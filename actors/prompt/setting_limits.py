@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from everlog.actors.ports.agent_constants import BLOCK_CHARS_MAX, BLOCKS_MAX, DESCRIPTION_CHARS_MAX, TOKENS_MAX
-from everlog.events import BadInput, Sampling
+from everlog.events import AgentConfigured, BadInput, Sampling
 
 SettingRange = tuple[float, float, str]
 """Smallest value, largest value, and the range in words."""
@@ -29,6 +29,8 @@ SETTINGS: Mapping[str, SettingRange] = {
     "rounds": (1, 20, "1 to 20"),
     "answer_minutes": (1, 10_080, "1 to 10,080 minutes (7 days)"),
     "reflect_at": (1, 1_000_000, "1 to 1,000,000 points of importance"),
+    "background_turns": (0, 100_000, "0 (not by turns) to 100,000 turns"),
+    "background_idle": (0, 525_600, "0 (not by time) to 525,600 minutes (a year)"),
 }
 SAMPLING: Mapping[str, SettingRange] = {
     "temperature": (0, 2, "0 to 2"),
@@ -63,6 +65,15 @@ def check(settings: Any) -> None:
         model = getattr(settings, name)
         if model and not model.strip():
             raise BadInput(f"The name of the {name} is blank; leave it empty for none. Nothing was changed.")
+
+
+def check_background(configured: AgentConfigured) -> None:
+    """Raise BadInput for a background agent that would never be told anything."""
+    if configured.background and not (configured.background_turns or configured.background_idle):
+        raise BadInput(
+            f"The background agent {configured.background!r} would never be told anything: set `background_turns`, "
+            "`background_idle` or both above 0. Nothing was changed."
+        )
 
 
 def _within(name: str, value: float | None, bounds: SettingRange) -> None:

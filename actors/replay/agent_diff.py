@@ -32,7 +32,7 @@ SETTINGS = (
     "summary_fraction", "keep_last", "sections", "calling", "stream", "sampling", "summarizer", "fallback",
     "first_attempts_max", "monologue_chars_max", "day_tokens_max", "day_cost_max",
     "deriver", "reflect_at", "rate_importance", "derive_blocks", "asks", "approvals", "approval_s", "rules",
-    "labels", "members", "manager", "rounds", "answer_minutes",
+    "labels", "members", "manager", "rounds", "answer_minutes", "background", "background_turns", "background_idle",
 )  # fmt: skip
 """Fields of a configuration that are compared; `text` is the system prompt."""
 OUTSIDE = frozenset({"agent_created", "agent_configured", "agent_moved", "agent_deleted", "records_erased"})

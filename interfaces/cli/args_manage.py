@@ -23,6 +23,7 @@ from everlog.interfaces.cli.args_shared import (
 )
 from everlog.interfaces.cli.args_talk import (
     approval_settings,
+    background_settings,
     function_rule_settings,
     group_settings,
     label_settings,
@@ -253,6 +254,7 @@ COMMANDS = (
             optional_function_settings,
             label_settings,
             group_settings,
+            background_settings,
             *ENDS,
         ),
         _CONFIGURE,

@@ -146,6 +146,29 @@ def group_settings(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def background_settings(parser: argparse.ArgumentParser) -> None:
+    """Add the settings of the agent in the background."""
+    group = parser.add_argument_group("background agent")
+    group.add_argument(
+        "--background",
+        metavar="AGENT",
+        help="agent that is told what was said here, to keep the memory blocks that both share; "
+        '"" is none (default: "")',
+    )
+    group.add_argument(
+        "--background-turns",
+        metavar="N",
+        type=argument_values.whole_number,
+        help="turns after which it is told; 0 is not by turns (default: 5)",
+    )
+    group.add_argument(
+        "--background-idle",
+        metavar="MINUTES",
+        type=argument_values.whole_number,
+        help="minutes without a turn after which it is told; 0 is not by time (default: 10)",
+    )
+
+
 def function_rule_settings(parser: argparse.ArgumentParser) -> None:
     """Add the setting of rules about functions."""
     group = parser.add_argument_group("rules about functions")

@@ -22,8 +22,8 @@ TextReader = Callable[[str], str]
 _PLAIN = (
     "calling", "stream", "summarizer", "fallback", "first_attempts_max", "monologue_chars_max", "steps_max",
     "keep_last", "day_tokens_max", "pressure_fraction", "summary_fraction", "day_cost_max",
-    "deriver", "reflect_at", "approval_s", "rounds", "answer_minutes",
-    "manager",
+    "deriver", "reflect_at", "approval_s", "rounds", "answer_minutes", "manager", "background", "background_turns",
+    "background_idle",
 )  # fmt: skip
 _LISTS: Mapping[str, tuple[str, Callable[[str], Any]]] = {
     "optional_functions": ("optional_functions", str),

@@ -97,3 +97,30 @@ class MessageContract:
                 assert texts(log(system, "team"), "message_sent") == ["ann: Yes.", "bob: No."]
                 assert texts(log(system, "sam"), "user_message")[1:] == ["ann: Yes.\nbob: No."]
                 assert_sound(system, "team")
+
+    @alive
+    async def test_a_background_agent_is_told_what_was_said(self, opens: Any) -> None:
+        """It gets the words of the turn as an input, keeps a block that both share, and its log says why."""
+        note = {"name": "team", "content": "Dinner is at 8.", "request_heartbeat": False}
+        replies = says("I note it."), (200, completion(calls=[("core_memory_append", note)]))
+        with serving(*replies) as endpoint:
+            async with opens(base_url=endpoint.url) as system:
+                await system.shared.create("team", "")
+                eve = await system.agent("eve", SCRIPTED)
+                watched = msgspec.structs.replace(SCRIPTED, background="eve", background_turns=1)
+                sam = await system.agent("sam", watched)
+                await eve.attach_block("team")
+                await sam.attach_block("team")
+                await sam.send("Dinner is at 8")
+                await asked(endpoint, 2)
+                await eve.resume()
+                [told] = texts(log(system, "eve"), "user_message")
+                assert told.split("\n")[1:] == [
+                    f"[{record.seq}] {who}: {record.text}"
+                    for record in log(system, "sam")
+                    for who in {"user_message": ["user"], "message_sent": ["sam"]}.get(record.type, [])
+                ]
+                assert (await system.shared.show("team")).value == "Dinner is at 8."
+                assert states(system, "sam") == ["delivered"]
+                assert_sound(system, "sam")
+                assert_sound(system, "eve")

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from everlog.actors.agent.agent_setup import Settings
+from everlog.actors.mail.background import to_tell
 from everlog.actors.mail.letters import Letter, ReplyLetter, to_deliver
 from everlog.events import AgentMessageSettled, UserMessage
 from tests.support.agent_world import World, completion, counted
@@ -45,6 +46,7 @@ async def write_to_each_other(world: World) -> None:
         await agent.receive(said, then=[ended])
         await agent.run()
     await _talk_in_a_group(world, settings)
+    await _tell_in_the_background(world, settings)
 
 
 async def _talk_in_a_group(world: World, settings: Settings) -> None:
@@ -62,3 +64,21 @@ async def _talk_in_a_group(world: World, settings: Settings) -> None:
             said, ended = letter.input(row)
             await agent.receive(said, then=[ended])
             await agent.run()
+
+
+async def _tell_in_the_background(world: World, settings: Settings) -> None:
+    """Write what an agent tells the other one, which works in its background, and what it is to tell next."""
+    async with world.system.agent("yan", msgspec.structs.replace(settings, background="zoe")):
+        pass
+    await world.tell("Dinner is fish.", agent="yan")
+    async with world.system.agent("yan") as agent:
+        [row] = await agent.rows("background")
+        await agent.commit(to_tell("yan", row, agent.records(row["cursor"] + 1)), turn=0, step=0)
+        [due] = to_deliver("yan", await agent.messages())
+        await agent.commit([AgentMessageSettled(message=due.seq, outcome="delivered")], turn=agent.turn, step=0)
+    assert isinstance(due.letter, Letter)
+    async with world.system.agent("zoe", settings) as agent:
+        said, received = due.letter.input()
+        await agent.receive(said, then=[received])
+        await agent.run()
+    await world.tell("Is it?", agent="yan")

@@ -62,11 +62,13 @@ class Town(Home):
         super().__init__(store, **more)
         self.pauses: dict[str, float] = {}
         """Seconds that the model takes for a reply of an agent, by the agent's name."""
+        self.silent: Sequence[str] = ()
+        """Agents that obey nothing, and say nothing."""
 
     async def ask(self, name: str, base_url: str, request: bytes, agent_id: str, *_: object, **__: object) -> Any:
         """Answer as the newest message orders."""
         await asyncio.sleep(self.pauses.get(agent_id, 0))
-        return ModelResponse(obedient(request), 1000)
+        return ModelResponse(completion() if agent_id in self.silent else obedient(request), 1000)
 
     async def person(self, name: str, labels: Sequence[str] = ()) -> AgentRef:
         """Open an agent that may write to others, with labels."""
