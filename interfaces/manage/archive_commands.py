@@ -8,7 +8,6 @@ from argparse import Namespace
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
-from everlog.actors.agent.local_system import AgentView
 from everlog.actors.agent_ref import AgentRef
 from everlog.actors.memory.agent_search import AgentSearcher
 from everlog.actors.memory.archival_rules import id_of
@@ -49,27 +48,29 @@ def update(args: Namespace, world: CommandEnvironment) -> int:
         args.fail("--tag cannot be given with --no-tags")
     text = _text(args)
     tags = list(map(check_text, args.tags)) if args.tags else [] if args.no_tags else None
-    with open_view(system_of(args, world), args.name, notify=False) as view, without_take_over():
-        asyncio.run(_run_on_agent(args, world, lambda agent: agent.archive.update(args.memory, text, tags)))
-    return _print_memory(args, view, "Changed")
+    return _change(args, world, "Changed", lambda agent: agent.archive.update(args.memory, text, tags))
 
 
 def delete(args: Namespace, world: CommandEnvironment) -> int:
     """Run the command `archive delete`."""
-    with open_view(system_of(args, world), args.name, notify=False) as view, without_take_over():
-        asyncio.run(_run_on_agent(args, world, lambda agent: agent.archive.delete(args.memory)))
-    return _print_memory(args, view, "Deleted")
+    return _change(args, world, "Deleted", lambda agent: agent.archive.delete(args.memory))
 
 
-def _print_memory(args: Namespace, view: AgentView, what: str) -> int:
-    shape = {"agent": view.agent_id, "memory": id_of(args.memory)}
-    print(json_shapes.line(shape) if args.json else sanitize(f"{what} {shape['memory']}."))
+def _change(args: Namespace, world: CommandEnvironment, done: str, work: Callable[[AgentRef], Awaitable[None]]) -> int:
+    """Change a memory, and print what was `done`. A view of the agent would make a server send the whole agent."""
+
+    async def changed(agent: AgentRef) -> str:
+        await work(agent)
+        return agent.agent_id
+
+    with without_take_over():
+        name = asyncio.run(_run_on_agent(args, world, changed))
+    shape = {"agent": name, "memory": id_of(args.memory)}
+    print(json_shapes.line(shape) if args.json else sanitize(f"{done} {shape['memory']}."))
     return 0
 
 
-async def _run_on_agent(
-    args: Namespace, world: CommandEnvironment, work: Callable[[AgentRef], Awaitable[str | None]]
-) -> str | None:
+async def _run_on_agent(args: Namespace, world: CommandEnvironment, work: Callable[[AgentRef], Awaitable[str]]) -> str:
     """Open an existing agent and await `work` on it, which runs no turn."""
     async with agents_of(args, world) as system:
         agent = await system.agent(

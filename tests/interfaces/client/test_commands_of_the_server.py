@@ -97,6 +97,14 @@ def test_listings_and_figures_download_nothing(line: ServedLine, monkeypatch: py
     assert "4 agents, " in (tmp_path / "report.html").read_text()
 
 
+def test_changes_of_a_memory_download_nothing(line: ServedLine, monkeypatch: pytest.MonkeyPatch):
+    """A memory is changed and deleted, and no log is copied for that."""
+    memory = line.json("archive", "insert", "sam", "The boat is red")["memory"]
+    no_download(monkeypatch)
+    assert line.json("archive", "update", "sam", memory, "The boat is blue") == {"agent": "sam", "memory": memory}
+    assert line.json("archive", "delete", "sam", memory) == {"agent": "sam", "memory": memory}
+
+
 def test_a_query_tells_the_position_of_the_server(line: ServedLine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     """An answer has the rows, the logs and the number of records that the store says, in each form."""
     local = on_a_copy(line, tmp_path / "copy")
