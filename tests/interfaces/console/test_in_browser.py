@@ -274,6 +274,39 @@ def test_another_tab_shows_what_was_said(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
+def test_a_chat_that_was_cut_off_shows_what_it_missed_once(tmp_path: Path) -> None:
+    """While the server is away, a proxy refuses the stream of a chat. Back online, the chat asks for the records after
+    the last that it has, without being loaded again, and shows what was said meanwhile, each message once.
+    """
+    path = browser_path()
+
+    async def main() -> None:
+        from playwright.async_api import expect
+
+        async with served(tmp_path, Script([says("While you slept."), says("And after.")])) as server:
+            agent = await server.system.agent("sam")
+            async with browser_page(path, refused=503) as page:
+                refused = asyncio.Event()
+
+                async def refuse(route):
+                    await route.fulfill(status=503)
+                    refused.set()
+
+                await page.route("**/stream?after=*", refuse)
+                await page.goto(f"{server.address}/console/a/sam/chat")
+                await refused.wait()
+                await agent.ask("A word")
+                await page.unroute("**/stream?after=*")
+                await page.evaluate("() => window.dispatchEvent(new Event('online'))")
+                await expect(page.locator("#talk")).to_contain_text("While you slept.")
+                await agent.ask("Another")
+                await expect(page.locator("#talk")).to_contain_text("And after.")
+                talk = await page.locator("#talk").inner_text()
+                assert [talk.count(said) for said in ("A word", "While you slept.", "Another", "And after.")] == [1] * 4
+
+    asyncio.run(main())
+
+
 def test_a_page_counts_new_events(tmp_path: Path) -> None:
     """A page that is looked at says how many events came since, leaves the moment as it is, and leads to now."""
     path = browser_path()

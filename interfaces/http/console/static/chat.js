@@ -2,6 +2,7 @@
 // that breaks is continued by the browser after the last record that it has, and what is shown in the end is the page
 // that the server renders.
 import { load, say, swap } from "./pages.js";
+import { watch } from "./watch.js";
 
 const chat = document.getElementById("chat");
 const form = document.getElementById("say");
@@ -28,8 +29,6 @@ function start() {
   const apiOf = (agent) => `/api/v1/agents/${encodeURIComponent(agent)}`;
   const api = apiOf(chat.dataset.agent);
   const fork = { at: 0, made: "" };
-  let last = chat.dataset.head;
-  let live = null;
   const words = document.getElementById("words");
   const cancel = document.getElementById("cancel");
   const coming = document.getElementById("coming");
@@ -130,21 +129,6 @@ function start() {
     for (const button of document.querySelectorAll("[data-edit], [data-again]")) button.hidden = false;
   }
 
-  /** Draw what other programs and other tabs write, while the page is looked at. A page that comes back asks for what
-   * was written after the last record that it has. */
-  function listen() {
-    if (document.hidden) {
-      live?.close();
-      live = null;
-    } else if (!live) {
-      live = new EventSource(`${api}/stream?after=${last}`);
-      live.addEventListener("record", (event) => {
-        last = event.lastEventId;
-        draw().catch(() => {});
-      });
-    }
-  }
-
   function beginFork(seq, text) {
     fork.at = seq - 1;
     fork.made = "";
@@ -229,8 +213,8 @@ function start() {
     decide(event.target, event.submitter?.value ?? "approve");
   });
   document.getElementById("fork-off").addEventListener("click", endFork);
-  document.addEventListener("visibilitychange", listen);
-  listen();
+  // What other programs and other tabs write.
+  watch(chat.dataset.agent, Number(chat.dataset.head), () => draw().catch(() => {}));
   offer();
   form.addEventListener("submit", (event) => {
     event.preventDefault();

@@ -3,6 +3,7 @@
 // is loaded and its parts are put in place.
 import { meaning, SLIDER_KEYS } from "./keys.js";
 import { load, say, swap } from "./pages.js";
+import { watch } from "./watch.js";
 
 const REST_MS = 80;
 const STEP_MS = 500;
@@ -38,7 +39,7 @@ export function landing(life, seq, to) {
 function start() {
   const path = time.dataset.path;
   const page = time.dataset.page;
-  const state = { clock: null, shown: Number(slider.value), wanted: Number(slider.value), loading: null, rest: 0, playing: 0, life: null, written: 0, live: null, last: Number(time.dataset.head) };
+  const state = { clock: null, shown: Number(slider.value), wanted: Number(slider.value), loading: null, rest: 0, playing: 0, life: null, written: 0 };
 
   const address = (seq) => `${path}${page ? `/${page}` : ""}?as_of=${seq}`;
 
@@ -176,25 +177,12 @@ function start() {
   document.getElementById("speed").addEventListener("change", stop);
   document.getElementById("scale").addEventListener("change", (event) => scale(event.target.value));
 
-  /** Count what is written while the page is looked at. The log is the buffer: a page that was hidden asks for what
-   * came after the last record that it knows. */
-  function listen() {
-    if (document.hidden) {
-      state.live?.close();
-      state.live = null;
-      return;
-    }
-    if (state.live) return;
-    state.live = new EventSource(`/api/v1/agents/${encodeURIComponent(time.dataset.agent)}/stream?after=${state.last}`);
-    state.live.addEventListener("record", (event) => {
-      state.last = Number(event.lastEventId);
-      const count = state.last - Number(time.dataset.head);
-      document.getElementById("new").hidden = false;
-      say("new-count", `${count.toLocaleString("en")} new ${count === 1 ? "event" : "events"}.`);
-    });
-  }
-  document.addEventListener("visibilitychange", listen);
-  listen();
+  // Count what is written while the page is looked at.
+  watch(time.dataset.agent, Number(time.dataset.head), (seq) => {
+    const count = seq - Number(time.dataset.head);
+    document.getElementById("new").hidden = false;
+    say("new-count", `${count.toLocaleString("en")} new ${count === 1 ? "event" : "events"}.`);
+  });
 
   // The slider keeps its place when the browser restores a page.
   if (Number(slider.value) !== Number(slider.getAttribute("value"))) slider.value = slider.getAttribute("value");
