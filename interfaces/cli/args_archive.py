@@ -5,6 +5,7 @@ Used by `command_parser`, which imports every args_ file at each start of `everl
 
 import argparse
 
+from everlog.interfaces.cli.args_selection import label_of_each
 from everlog.interfaces.cli.args_shared import (
     as_of,
     base_url,
@@ -182,14 +183,14 @@ COMMANDS = (
         "manage.document_commands:attach",
         "let an agent search a source",
         "everlog attach ann handbook",
-        (name, _source, json, runtime),
+        (name, label_of_each, _source, json, runtime),
     ),
     CommandSpec(
         "detach",
         "manage.document_commands:detach",
         "stop an agent from searching a source",
         "everlog detach ann handbook",
-        (name, _source, json, runtime),
+        (name, label_of_each, _source, json, runtime),
     ),
 )
 """In the order of the help."""

@@ -5,6 +5,7 @@ Used by `command_parser`, which imports every args_ file at each start of `everl
 
 import argparse
 
+from everlog.interfaces.cli.args_selection import label_of_each
 from everlog.interfaces.cli.args_shared import ENDS, as_of, json, name
 from everlog.interfaces.cli.command_spec import CommandSpec
 from everlog.interfaces.common import argument_values
@@ -123,7 +124,7 @@ COMMANDS = (
         "memories.derive_commands:reflect",
         "conclude facts and insights from what was said since the last time",
         "everlog reflect sam",
-        (name, _deriver, *ENDS),
+        (name, label_of_each, _deriver, *ENDS),
         _REFLECT,
     ),
     CommandSpec(

@@ -6,7 +6,13 @@ Used by `command_parser`, which imports every args_ file at each start of `everl
 import argparse
 
 from everlog.interfaces.cli.args_grants import grant_options, tools
-from everlog.interfaces.cli.args_selection import name_or_pattern, times
+from everlog.interfaces.cli.args_selection import (
+    label_of_all,
+    label_of_each,
+    name_or_pattern,
+    optional_name_or_pattern,
+    times,
+)
 from everlog.interfaces.cli.args_shared import (
     ENDS,
     base_url,
@@ -246,7 +252,7 @@ COMMANDS = (
         "show or change the settings of an agent, or change those of a pattern",
         "everlog configure sam --model gpt-4o --sampling temperature=0.3",
         (
-            name_or_pattern,
+            optional_name_or_pattern,
             _model,
             settings,
             approval_settings,
@@ -287,21 +293,21 @@ COMMANDS = (
         "manage.agent_commands:move",
         "move an agent to shared or dedicated placement",
         "everlog move sam --placement shared",
-        (name, _new_placement, json, runtime),
+        (name, label_of_each, _new_placement, json, runtime),
     ),
     CommandSpec(
         "delete",
         "manage.fork_command:delete",
         "delete an agent, or those of a pattern; their records stay in the log",
         "everlog delete 'fleet-*' --yes",
-        (name_or_pattern, _with_forks, yes_option, json, runtime),
+        (name_or_pattern, label_of_all, _with_forks, yes_option, json, runtime),
     ),
     CommandSpec(
         "erase",
         "manage.erase_command:erase",
         "erase the content of records from all files of the store",
         "everlog erase sam --match 4711 --derived",
-        (name_or_pattern, _erased_records, yes_option, json, runtime),
+        (name_or_pattern, label_of_all, _erased_records, yes_option, json, runtime),
         _ERASING,
     ),
     CommandSpec(
@@ -309,7 +315,7 @@ COMMANDS = (
         "manage.transfer.export_commands:export",
         "write an agent to one file, with checksums, or those of a pattern to a folder",
         "everlog export sam sam.everlog",
-        (_exporting, json),
+        (_exporting, label_of_all, json),
         _EXPORT,
         usage="NAME FILE.everlog, or --all DIR",
     ),

@@ -5,6 +5,7 @@ Used by `command_parser`, which imports every args_ file at each start of `everl
 
 import argparse
 
+from everlog.interfaces.cli.args_selection import label_of_each
 from everlog.interfaces.cli.args_shared import (
     ENDS,
     as_of,
@@ -279,7 +280,7 @@ COMMANDS = (
         "manage.shared_commands:attach",
         "attach a shared block to an agent",
         "everlog shared attach sam team",
-        (name, _block, _own_label, json, runtime),
+        (name, label_of_each, _block, _own_label, json, runtime),
         _SHARED_ATTACHING,
     ),
     CommandSpec(
@@ -287,7 +288,7 @@ COMMANDS = (
         "manage.shared_commands:detach",
         "detach a shared block from an agent",
         "everlog shared detach sam team",
-        (name, _block, json, runtime),
+        (name, label_of_each, _block, json, runtime),
     ),
     CommandSpec(
         "shared history",

@@ -21,6 +21,34 @@ def name_or_pattern(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", help="name of the agent, or a shell pattern such as 'fleet-*'")
 
 
+def label_of_each(parser: argparse.ArgumentParser) -> None:
+    """Add --label in place of NAME: the command is run for each agent that has all of the labels."""
+    _label(parser, "each")
+
+
+def label_of_all(parser: argparse.ArgumentParser) -> None:
+    """Add --label in place of NAME, for a command that takes several agents at once."""
+    _label(parser, "all")
+
+
+def _label(parser: argparse.ArgumentParser, by_label: str) -> None:
+    parser.add_argument(
+        "--label",
+        metavar="LABEL",
+        action="append",
+        dest="labels",
+        help="in place of NAME: all agents with this label; repeatable, for those that have all of them",
+    )
+    parser.set_defaults(by_label=by_label)
+
+
+def optional_name_or_pattern(parser: argparse.ArgumentParser) -> None:
+    """Add the name of one agent, or a pattern for several, which --label may stand for."""
+    parser.add_argument(
+        "name", metavar="NAME", nargs="?", help="name of the agent, or a shell pattern such as 'fleet-*'"
+    )
+
+
 def sorting(parser: argparse.ArgumentParser, columns: Sequence[str]) -> None:
     """Add the order and the length of a listing of agents; the first of `columns` is the default."""
     parser.add_argument(

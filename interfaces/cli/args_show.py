@@ -6,7 +6,7 @@ Used by `command_parser`, which is loaded at each start of `everlog`.
 import argparse
 
 from everlog.interfaces.cli.args_grants import tools
-from everlog.interfaces.cli.args_selection import names, sorting, times
+from everlog.interfaces.cli.args_selection import label_of_each, names, sorting, times
 from everlog.interfaces.cli.args_shared import (
     as_of,
     filters,
@@ -353,14 +353,14 @@ READERS = (
         "show.verify_command:rebuild",
         "rebuild all derived state from the log, and compare",
         "everlog rebuild sam",
-        (name_or_all, json),
+        (name_or_all, label_of_each, json),
     ),
     CommandSpec(
         "verify",
         "show.verify_command:verify",
         "render every recorded request again, and compare byte by byte",
         "everlog verify --all",
-        (name_or_all, _sampling, tools, json),
+        (name_or_all, label_of_each, _sampling, tools, json),
         _VERIFY,
     ),
     CommandSpec(

@@ -6,6 +6,7 @@ Used by `command_parser`, which is loaded at each start of `everlog`.
 import argparse
 
 from everlog.interfaces.cli.args_grants import grant_options, tools
+from everlog.interfaces.cli.args_selection import label_of_each
 from everlog.interfaces.cli.args_shared import (
     base_url,
     blocks,
@@ -106,8 +107,10 @@ def label_settings(parser: argparse.ArgumentParser) -> None:
         metavar="LABEL",
         action="append",
         dest="labels",
-        help="label by which agents are chosen together; repeatable, replaces all labels; none removes them",
+        help="label by which agents are chosen together; repeatable, replaces all labels; none removes them. Without "
+        "NAME: change the other settings of all agents that have these labels",
     )
+    parser.set_defaults(by_label="all")
 
 
 def group_settings(parser: argparse.ArgumentParser) -> None:
@@ -266,9 +269,10 @@ COMMANDS = (
     CommandSpec("chat", "talk.chat:chat", "talk to an agent; creates it if it does not exist", "everlog chat sam",
             (name_or_sam, opening)),
     CommandSpec("send", "talk.send:send", "send one message to an agent, and print its answer",
-            'everlog send sam "Hi, my name is Chad and I sail"', (name, _sending, json, opening), usage="NAME TEXT"),
+            'everlog send sam "Hi, my name is Chad and I sail"', (name, label_of_each, _sending, json, opening),
+            usage="NAME TEXT"),
     CommandSpec("cancel", "talk.cancel_command:cancel", "cancel the current turn of an agent", "everlog cancel sam",
-            (name, _cancelling, runtime, json), _CANCELLING),
+            (name, label_of_each, _cancelling, runtime, json), _CANCELLING),
     CommandSpec("approvals", "talk.approval_commands:approvals", "list the calls that wait for a person's approval",
             "everlog approvals", (_listing, json), _DECIDING),
     CommandSpec("approve", "talk.approval_commands:approve", "approve a call that waits: it runs, the agent answers",
@@ -277,7 +281,7 @@ COMMANDS = (
             'everlog refuse sam 42 --reason "Too expensive."', (name, _deciding, tools, grant_options, json, runtime),
             _DECIDING),
     CommandSpec("timer", "talk.timer_commands:timer", "wake an agent at a time, or at intervals",
-            'everlog timer sam "Does it rain?" --every 30m', (name, _timing, json, runtime), _TIMERS),
+            'everlog timer sam "Does it rain?" --every 30m', (name, label_of_each, _timing, json, runtime), _TIMERS),
     CommandSpec("rerun", "talk.rerun_command:rerun", "what if: rerun recorded inputs with changes, and compare",
             "everlog rerun sam --from 40 --model gpt-4o --new-name sam-otherwise",
             (name, _rerunning, tools, grant_options, json), _RERUN),

@@ -22,6 +22,7 @@ from everlog.interfaces.cli import (
     args_show,
     args_talk,
 )
+from everlog.interfaces.cli.args_selection import label_of_all, label_of_each
 from everlog.interfaces.cli.command_spec import CommandSpec
 from everlog.interfaces.common.error_output import complain
 from everlog.interfaces.common.exits import USAGE_ERROR
@@ -186,6 +187,30 @@ def _named(words: Sequence[str]) -> Sequence[CommandSpec]:
         elif word != "--json" and not word.startswith(("--store=", "--server=", "--log=")):
             said.append(word)
     return [command for command in COMMANDS if command.name.split() == said[: command.name.count(" ") + 1]]
+
+
+def with_name(words: Sequence[str]) -> Sequence[str]:
+    """Return the words of a command line with a name where --label stands for it: argparse cannot leave out the first
+    of two positional arguments.
+    """
+    labelled = {label_of_each, label_of_all}
+    commands = [command for command in _named(words) if labelled.intersection(command.arguments)]
+    ahead = words[: words.index("--")] if "--" in words else words
+    if not commands or not any(word == "--label" or word.startswith("--label=") for word in ahead):
+        return words
+    left, rest = len(commands[0].name.split()), iter(range(len(words)))
+    for at in rest:
+        if words[at] in ("--store", "--server", "--log"):
+            next(rest, None)
+        elif words[at] != "--json" and not words[at].startswith(("--store=", "--server=", "--log=")):
+            left -= 1
+            if not left:
+                return [*words[: at + 1], NAMELESS, *words[at + 1 :]]
+    return words
+
+
+NAMELESS = "* of --label"
+"""Name in the arguments while --label stands for it."""
 
 
 def _group(commands: "_Subparsers", group: str) -> "_Subparsers":

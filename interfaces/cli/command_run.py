@@ -12,7 +12,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, cast
 
 from everlog.events import EverlogError
-from everlog.interfaces.cli.command_parser import parser
+from everlog.interfaces.cli.command_parser import NAMELESS, parser, with_name
 from everlog.interfaces.cli.standard_streams import discard_output, open_closed_streams, output_error, watch_output
 from everlog.interfaces.common.error_output import complain
 from everlog.interfaces.common.exits import FAILED, PIPE_CLOSED, USAGE_ERROR, interruptible
@@ -79,7 +79,7 @@ def parse(argv: Sequence[str] | None) -> Namespace:
 
     The one text or file of a command, and paths, may come after its options: argparse alone takes them only before.
     """
-    words = sys.argv[1:] if argv is None else argv
+    words = with_name(sys.argv[1:] if argv is None else argv)
     args, rest = parser(words).parse_known_args(words)
     if len(rest) == 1 and not rest[0].startswith("-"):
         empty = next((name for name in ("text", "query", "file") if getattr(args, name, "") is None), None)
@@ -144,13 +144,16 @@ def _logged_call(handler: CommandHandler, args: Namespace, world: "CommandEnviro
     messages.
     """
     from everlog.actors.ports.loggers import logger_of
-    from everlog.interfaces.common.agent_names import look_up_names
+    from everlog.interfaces.common.agent_names import look_up_names, run_labelled
 
     log, name = logger_of("cli"), f"everlog {args.command}"
     log.info("%s begins, process %d", name, os.getpid())
     try:
-        look_up_names(args, world)
-        code = handler(args, world)
+        if getattr(args, "by_label", "") and args.labels and args.name in (None, NAMELESS):
+            code = run_labelled(handler, args, world)
+        else:
+            look_up_names(args, world)
+            code = handler(args, world)
     except EverlogError as error:
         log.error("%s failed: %s", name, error.code)
         raise

@@ -15,13 +15,12 @@ from everlog.actors.prompt import prompt_sections
 from everlog.actors.replay.agent_diff import SETTINGS, setting_changes
 from everlog.events import AgentConfigured, Section
 from everlog.interfaces.common import settings_from_args
-from everlog.interfaces.common.agent_patterns import selects_many
 from everlog.interfaces.common.bootstrap import agents_of, open_view, system_of
 from everlog.interfaces.common.error_output import escape_line, sanitize
 from everlog.interfaces.common.front_end import CommandEnvironment
 from everlog.interfaces.common.open_store import text_of, without_take_over
 from everlog.interfaces.common.plural import plural
-from everlog.interfaces.manage.many_agents import for_each, matching, outcome
+from everlog.interfaces.manage.many_agents import for_each, matching, outcome, takes_many
 from everlog.interfaces.output import json_shapes
 from everlog.store import name_of
 
@@ -31,6 +30,10 @@ LINE_CHARS = 100
 
 def configure(args: Namespace, world: CommandEnvironment) -> int:
     """Run the command `configure`."""
+    if args.name is None:
+        args.fail("give the name of an agent, a pattern, or --label")
+    if getattr(args, "chosen", None) is not None:
+        args.labels = None  # they say which agents, and are no setting
     wanted = Settings(
         model=args.model,
         window=args.window,
@@ -40,10 +43,10 @@ def configure(args: Namespace, world: CommandEnvironment) -> int:
         verify_first=args.verify_first,
         **settings_from_args.settings_in(args, text_of),
     )
-    many = selects_many([args.name], system_of(args, world).agents())
+    many = takes_many(args, system_of(args, world).agents())
     if wanted == Settings():
         if many:
-            args.fail("a pattern needs a setting to change; one agent's settings are shown by its name")
+            args.fail("several agents need a setting to change; one agent's settings are shown by its name")
         return _show(args, world)
     if many:
         return _configure_matching(args, world, wanted)

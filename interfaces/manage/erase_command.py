@@ -16,7 +16,7 @@ from everlog.actors.erasure.erasure_plan import ErasurePlan
 from everlog.actors.erasure.selection import Selection
 from everlog.actors.erasure.store_eraser import Eraser, StoreEraser
 from everlog.events import BadInput
-from everlog.interfaces.common.agent_patterns import is_pattern, selects_many
+from everlog.interfaces.common.agent_patterns import is_pattern
 from everlog.interfaces.common.bootstrap import open_view, release, system_of
 from everlog.interfaces.common.error_output import complain, escape_line
 from everlog.interfaces.common.exits import interruptible
@@ -24,6 +24,7 @@ from everlog.interfaces.common.front_end import CommandEnvironment
 from everlog.interfaces.common.open_store import without_take_over
 from everlog.interfaces.common.server_choice import server_of
 from everlog.interfaces.manage import erasure_pages
+from everlog.interfaces.manage.many_agents import takes_many
 from everlog.interfaces.manage.many_erasures import COPIES, erase_matching
 from everlog.interfaces.output import json_shapes, progress_bar
 from everlog.store import generation_of, name_of, typed
@@ -32,7 +33,7 @@ from everlog.store import generation_of, name_of, typed
 def erase(args: Namespace, world: CommandEnvironment) -> int:
     """Run the command `erase`."""
     eraser = _eraser(args, world)
-    if is_pattern(args.name) and selects_many([args.name], eraser.names()):
+    if is_pattern(args.name) and takes_many(args, eraser.names()):
         return erase_matching(args, world, eraser)
     name = name_of(args.name)
     head = eraser.head(name)

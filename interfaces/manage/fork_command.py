@@ -14,14 +14,14 @@ from everlog.actors.agent.local_system import LocalSystem
 from everlog.events import UnknownAgent
 from everlog.interfaces.common import time_text
 from everlog.interfaces.common.agent_defaults import placement_of
-from everlog.interfaces.common.agent_patterns import selects_many, summary
+from everlog.interfaces.common.agent_patterns import summary
 from everlog.interfaces.common.as_of import moment_of_option
 from everlog.interfaces.common.bootstrap import agents_of, open_view, system_of
 from everlog.interfaces.common.error_output import escape_line
 from everlog.interfaces.common.front_end import CommandEnvironment
 from everlog.interfaces.common.open_store import without_take_over
 from everlog.interfaces.common.plural import plural
-from everlog.interfaces.manage.many_agents import AgentSelection, for_each, matching
+from everlog.interfaces.manage.many_agents import AgentSelection, for_each, matching, takes_many
 from everlog.interfaces.output import json_shapes
 from everlog.store import bare_name, name_of, typed
 
@@ -56,7 +56,7 @@ def delete(args: Namespace, world: CommandEnvironment) -> int:
     """Run the command `delete`."""
     system = system_of(args, world)
     names = system.agents()
-    if selects_many([args.name], names):
+    if takes_many(args, names):
         return _delete_matching(args, world, system)
     name = name_of(args.name)
     with open_view(system, name, notify=False) as view:

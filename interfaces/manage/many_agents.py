@@ -1,15 +1,15 @@
-"""Run a command for each agent that a pattern matches. Used by `configure`, `delete`, `erase` and `export`.
+"""Run a command for each agent that a pattern or --label selects. Used by `configure`, `delete`, `erase` and `export`.
 
 The error of one agent is printed and does not stop the others; the exit code is 1 then.
 """
 
 from argparse import Namespace
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from everlog.actors.reports.fleet_listing import list_agents
 from everlog.events import EverlogError
-from everlog.interfaces.common.agent_patterns import select
+from everlog.interfaces.common.agent_patterns import select, selects_many
 from everlog.interfaces.common.error_output import complain
 from everlog.interfaces.common.front_end import CommandEnvironment
 from everlog.interfaces.common.open_store import store_of
@@ -18,7 +18,7 @@ from everlog.interfaces.common.server_choice import server_of
 
 
 class AgentSelection(NamedTuple):
-    """Agents that a pattern matches."""
+    """Agents that a pattern or --label selects."""
 
     names: Sequence[str]
     damaged: Sequence[str]
@@ -33,8 +33,8 @@ class AgentSelection(NamedTuple):
 
 
 def matching(args: Namespace, world: CommandEnvironment, *, deleted: bool = False) -> AgentSelection:
-    """Return the living agents that NAME, a pattern, matches, with `deleted` those too that were deleted. Print the
-    errors of damaged partitions.
+    """Return the living agents that NAME, a pattern, or --label selects, with `deleted` those too that were deleted.
+    Print the errors of damaged partitions.
 
     Ends the command with exit code 2 if there is none.
     """
@@ -46,8 +46,15 @@ def matching(args: Namespace, world: CommandEnvironment, *, deleted: bool = Fals
         listing = server.listing(deleted=deleted)
     for error in listing.damaged:
         complain(error)
-    names = select(args, [args.name], [row["agent_id"] for row in listing.rows])
+    known = [row["agent_id"] for row in listing.rows]
+    chosen = getattr(args, "chosen", None)
+    names = select(args, [args.name], known) if chosen is None else [name for name in known if name in chosen]
     return AgentSelection(names, listing.damaged, {row["agent_id"]: row["parent"] for row in listing.rows})
+
+
+def takes_many(args: Namespace, names: Collection[str]) -> bool:
+    """Return True if NAME is a pattern and not the name of an agent, or if --label stands for it."""
+    return getattr(args, "chosen", None) is not None or selects_many([args.name], names)
 
 
 async def for_each(names: Iterable[str], work: Callable[[str], Awaitable[object]], done: str) -> Sequence[str]:

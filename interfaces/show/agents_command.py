@@ -10,10 +10,8 @@ from argparse import Namespace
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from everlog.actors.mail.names import labelled_query
 from everlog.actors.reports.fleet_listing import FleetListing, FleetRow, list_agents
-from everlog.actors.reports.fleet_sql import fleet_sql
-from everlog.events.times import iso
+from everlog.interfaces.common.agent_names import fleet_rows_of, labelled_names, no_label
 from everlog.interfaces.common.agent_patterns import is_pattern, no_match, select, selects_many
 from everlog.interfaces.common.as_of import time_of_option
 from everlog.interfaces.common.error_output import complain
@@ -45,7 +43,7 @@ def agents(args: Namespace, world: CommandEnvironment) -> int:
     faults = report_damage([*listing.damaged, *errors])
     rows = chosen_rows(args, listing)
     if args.labels:
-        chosen = set(_labelled(args, world))
+        chosen = set(labelled_names(args, world, until=time_of_option(args, world)))
         rows = [row for row in rows if row["agent_id"] in chosen]
     groups = _groups(args, world) if args.groups else {}
     if args.groups:
@@ -68,33 +66,19 @@ def _none_of(args: Namespace) -> str:
         return (
             f"No group has the label {labels}." if labels else "There is no group. `everlog create --group` makes one."
         )
-    return f"No agent has the label {labels}." if labels else ""
-
-
-def _labelled(args: Namespace, world: CommandEnvironment) -> Sequence[str]:
-    """Return the names of the agents that have all labels of --label."""
-    return [str(row["agent_id"]) for row in _queried(args, world, labelled_query(args.labels))]
+    return no_label(args.labels) if labels else ""
 
 
 def _groups(args: Namespace, world: CommandEnvironment) -> Mapping[str, Mapping[str, Any]]:
     """Return the rule, the members and the manager (or None) of each group."""
     found: dict[str, dict[str, Any]] = {}
-    for row in _queried(args, world, "SELECT agent_id, rule, member, role FROM groups ORDER BY agent_id, place"):
+    query = "SELECT agent_id, rule, member, role FROM groups ORDER BY agent_id, place"
+    for row in fleet_rows_of(args, world, query, until=time_of_option(args, world)):
         group = found.setdefault(row["agent_id"], {"rule": row["rule"], "members": [], "manager": None})
         if row["role"] == "manager":
             group["manager"] = row["member"]
         else:
             group["members"].append(row["member"])
-    return found
-
-
-def _queried(args: Namespace, world: CommandEnvironment, query: str) -> Sequence[Mapping[str, Any]]:
-    until, server = time_of_option(args, world), server_of(args)
-    if server is None:
-        rows = fleet_sql(store_of(args, world), query, as_of=until)
-    else:
-        rows, _ = server.query(query, as_of=None if until is None else iso(until))
-    found: list[Mapping[str, Any]] = rows.to_pylist()
     return found
 
 

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from everlog.events import EverlogError
 from everlog.interfaces.common import time_text
-from everlog.interfaces.common.agent_patterns import selects_many
 from everlog.interfaces.common.bootstrap import agents_of, open_view, system_of
 from everlog.interfaces.common.error_output import complain, escape_line
 from everlog.interfaces.common.front_end import CommandEnvironment
@@ -20,6 +19,7 @@ from everlog.interfaces.imports.letta_file_export import LettaAgentFile, letta_f
 from everlog.interfaces.imports.past_conversation import PastConversation
 from everlog.interfaces.imports.read_conversations import named, read_agents
 from everlog.interfaces.imports.restore_agents import RestoredAgent, restore_past
+from everlog.interfaces.manage.many_agents import takes_many
 from everlog.interfaces.manage.transfer.import_command import busy, left_out_line
 from everlog.interfaces.manage.transfer.many_exports import export_matching
 from everlog.interfaces.output import json_shapes
@@ -46,7 +46,7 @@ def export(args: Namespace, world: CommandEnvironment) -> int:
     if args.name is None or args.file is None:
         args.fail("give NAME and FILE.af, or a pattern and a folder")
     path = Path(args.file).expanduser()
-    if selects_many([args.name], system_of(args, world).agents()):
+    if takes_many(args, system_of(args, world).agents()):
         return _export_matching(args, world)
     name = name_of(args.name)
     file = _export_one(args, world, name, path)

@@ -8,7 +8,6 @@ from argparse import Namespace
 from pathlib import Path
 
 from everlog.actors.reports.export_restore import export_agent, restore_agent, stays_deleted
-from everlog.interfaces.common.agent_patterns import selects_many
 from everlog.interfaces.common.bootstrap import ports_of, system_of
 from everlog.interfaces.common.error_output import escape_line
 from everlog.interfaces.common.exits import interruptible
@@ -17,6 +16,7 @@ from everlog.interfaces.common.open_store import store_of, warn, without_take_ov
 from everlog.interfaces.common.plural import plural
 from everlog.interfaces.common.server_choice import check_no_server, server_of
 from everlog.interfaces.common.time_text import iso
+from everlog.interfaces.manage.many_agents import takes_many
 from everlog.interfaces.manage.transfer import agent_file_commands, backup_commands
 from everlog.interfaces.manage.transfer.many_exports import export_matching
 from everlog.interfaces.output import json_shapes, progress_bar
@@ -37,7 +37,7 @@ def export(args: Namespace, world: CommandEnvironment) -> int:
         return backup_commands.export_all(args, world)
     if args.name is None or args.file is None:
         args.fail("give NAME and FILE.everlog, or --all DIR")
-    if selects_many([args.name], system_of(args, world).agents()):
+    if takes_many(args, system_of(args, world).agents()):
         return _export_matching(args, world)
     name, path = name_of(args.name), Path(args.file).expanduser()
     try:
