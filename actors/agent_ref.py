@@ -193,13 +193,13 @@ class AgentRef:
         )
         return ended
 
-    def subscribe(self) -> Run:
+    def subscribe(self, *, after: int | None = None) -> Run:
         """Subscribe to the records that no call of this process asked for, such as timed heartbeats and their turns.
 
-        Return a `Run` that never ends. It starts after the last record that the agent had when it was opened here, and
-        keeps the agent in memory. Raises HostLost when the agent's process dies: subscribe again.
+        Return a `Run` that never ends and keeps the agent in memory, from the record after the seq `after`; None: after
+        the head when the agent was opened here. Raises HostLost when the agent's process dies: subscribe again.
         """
-        return self._sender.watch(self.opened.head)  # a timer may have fired between the opening and the first watch
+        return self._sender.watch(self.opened.head if after is None else after)
 
     def warn_memory_pressure(self, *, preview: PreviewCallback | None = None) -> Run:
         """Send the agent the warning of memory pressure now. Return a `Run`, as `send` does."""

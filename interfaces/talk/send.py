@@ -20,6 +20,7 @@ from everlog.interfaces.common.input_text import check_text
 from everlog.interfaces.common.newest_records import newest_first
 from everlog.interfaces.output.json_shapes import JsonLines
 from everlog.interfaces.output.narrator import Narrator, abandon_code, abandon_reasons, silence
+from everlog.interfaces.talk.asked_agents import asks, until_answered
 from everlog.interfaces.talk.waiting_notice import WaitingNotice, endpoint_of
 from everlog.store import name_of
 
@@ -73,7 +74,9 @@ async def _send(args: Namespace, world: CommandEnvironment, on_commit: CommitLis
         preview = None if shown is None else show_preview
         answer = agent.send(_input(args, system, name), event_id=args.id, preview=preview)
         records = [record async for record in waiting.over(answer)]
-        why = abandon_reasons(records)
+    if asks(records):
+        records += await until_answered(args, world, records, on_commit)
+    why = abandon_reasons(records)
     for turn, text in why.items():
         complain(text, abandon_code(records, turn))
     if answer.value.turn in why:
