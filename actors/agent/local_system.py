@@ -246,7 +246,7 @@ class LocalSystem:
         if context is None:
             return AgentSearcher(seat.projections, agent_id, HEAD, "UTC", others=StoreAgents(self.store))
         return AgentSearcher.during(
-            seat.projections, context, turn, self._services.archive, seat.journal.talk, StoreAgents(self.store)
+            seat.projections, context, turn, self._services.archive, seat.journal, StoreAgents(self.store)
         )
 
     def fork(self, agent_id: str, name: str, *, at: int | datetime | None = None, by: str = "") -> fork_agent.NewFork:

@@ -3,7 +3,7 @@
 Used by the agent's search functions through `local_system.py`, by `AgentView`, and by the commands for archival memory.
 """
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
@@ -15,6 +15,7 @@ from everlog.actors.memory.joint_search import RESULTS_MAX, covered, merged, pag
 from everlog.actors.memory.reranked_search import reranked
 from everlog.actors.ports.agent_constants import PAGE_RESULTS, PAGES_MAX, PASSAGE_CHARS
 from everlog.actors.ports.effects import ANYTHING, ArchiveClient, Filters, Hit, Page, Place, ThreadRunner, in_place
+from everlog.actors.ports.journal import Journal
 from everlog.actors.prompt.context import Context
 from everlog.events import ArchiveDown, BadInput, FunctionError, UnknownAgent
 from everlog.projections import ArchivalSearch, AttachedSources, DerivedRows, Projections, RecallPage, RecallSearch
@@ -25,9 +26,6 @@ from everlog.store.embedding.best_passage import passage_around
 
 if TYPE_CHECKING:
     import numpy as np
-
-TalkReader = Callable[[str, int], Awaitable[TalkView]]
-"""Reads what an agent had said and heard by a seq, inclusive; see `Journal.talk`."""
 
 
 class OtherAgents(Protocol):
@@ -59,21 +57,21 @@ class AgentSearcher:
         said_by: int | None = None,
         archive: ArchiveClient | None = None,
         aside: ThreadRunner = in_place,
-        talk_of: TalkReader | None = None,
+        journal: Journal | None = None,
         others: OtherAgents | None = None,
     ) -> None:
         """`as_of`: seq up to which records count, inclusive; `said_by`: search messages up to that seq instead.
 
         `archive` None: compare words only. `aside` runs the queries of `recall`, `recall_between` and `archival`; one
-        at a time, because the engine is not thread-safe. `talk_of` reads the messages, for many searches at once; None:
-        they are read for this search. `others` finds other agents; None: there are none.
+        at a time, because the engine is not thread-safe. `journal` reads messages and rows, for many agents at once;
+        None: they are read for this search. `others` finds other agents; None: there are none.
         """
         self._others = others
         self._aside = aside
         self._agent_id = agent_id
         self._as_of = as_of
         self._said_by = as_of if said_by is None else said_by
-        self._talk_of = talk_of
+        self._journal = journal
         self._rows = partial(projections.rows, agent_id=agent_id, as_of=as_of)
         self._search = RecallSearch(projections, agent_id, self._said_by, zone)
         self._kept = ArchivalSearch(projections, agent_id, as_of)
@@ -89,7 +87,7 @@ class AgentSearcher:
         context: Context,
         turn: int,
         archive: ArchiveClient | None = None,
-        talk_of: TalkReader | None = None,
+        journal: Journal | None = None,
         others: OtherAgents | None = None,
     ) -> "AgentSearcher":
         """Make the searcher for a function of `turn`. Messages of the turn are left out: the model sees them."""
@@ -97,7 +95,7 @@ class AgentSearcher:
         said_by = min(opened, default=context.as_of + 1) - 1
         return cls(
             projections, context.agent_id, context.as_of, context.config.zone, said_by=said_by, archive=archive,
-            talk_of=talk_of, others=others,
+            journal=journal, others=others,
         )  # fmt: skip
 
     async def recall(self, query: str, page: int, count: int = PAGE_RESULTS, filters: Filters = ANYTHING) -> Page:
@@ -291,6 +289,8 @@ class AgentSearcher:
 
     async def rows(self, name: str) -> Sequence[Mapping[str, Any]]:
         """Return the rows of a projection of the agent."""
+        if self._journal is not None:
+            return await self._journal.rows(name, self._agent_id, self._as_of)
         return await self._aside(self._rows, name)
 
     @property
@@ -344,10 +344,10 @@ class AgentSearcher:
     async def _talk(self, filters: Filters) -> TalkView:
         """Return the agent's messages for a search. Raise FunctionError for invalid days."""
         self._span(filters.start, filters.end)
-        if self._talk_of is None:
+        if self._journal is None:
             talk: TalkView = await self._aside(self._search.talk)
             return talk
-        return await self._talk_of(self._agent_id, self._said_by)
+        return await self._journal.talk(self._agent_id, self._said_by)
 
     def _between(self, start: str, end: str, first: int, count: int) -> RecallPage:
         self._span(start, end)

@@ -113,11 +113,13 @@ class Round(Life):
     def __init__(self, number: int, stop: str, scene: Scene) -> None:
         super().__init__("", number, stop)
         self.scene = scene
+        self.commits = 0
         self.seen: Counter[str] = Counter()
         """Commits so far, by kind."""
 
     def append(self, log: FileLog, agent_id: str, expected_seq: int, drafts: Sequence[Draft]) -> Commit:
         """Append to `log`, with points around and inside the commits of the messages."""
+        self.commits += 1
         self.appending = self.kind(agent_id, drafts)
         commit = FileLog.append(log, agent_id, expected_seq, drafts)
         kind, self.appending = self.appending, ""
@@ -158,13 +160,13 @@ async def play(folder: str, shared: bool, life: Round) -> None:
             store.register(name, shared=True)
         await done(runtime, name, OpenAgent(id=ports.ids.new(clock.now()), settings=settings))
         await done(runtime, name, ResumeTurns(id=ports.ids.new(clock.now())))
-    await at_rest(store, scene)
+    await at_rest(store, life)
     life.armed = True
     order = scene.order.format(life.number)
     if not any(record.text == order for record in store.reader(scene.first).read(scene.first)):
         asked = UserMessage(text=order)
         await done(runtime, scene.first, SendInput(id=ports.ids.new(clock.now()), event=asked))
-    await at_rest(store, scene, scene.said.format(life.number))
+    await at_rest(store, life, scene.said.format(life.number))
     life.reach("rest")
     await runtime.close()
 
@@ -175,10 +177,16 @@ async def done(runtime: LocalRuntime, agent_id: str, command: Any) -> None:
         pass
 
 
-async def at_rest(store: StoppingStore, scene: Scene, said: str = "") -> None:
+async def at_rest(store: StoppingStore, life: Round, said: str = "") -> None:
     """Wait until no message is on its way and no turn is open; and until the first agent has said `said`."""
     system, looks = LocalSystem(store), 0
+    scene = life.scene
     while looks < 2:  # the agents are looked at one after the other, and a message may pass between two looks
+        before = life.commits
+        await asyncio.sleep(0.02)
+        if life.commits != before:  # a look takes as long as many commits, which it holds up
+            looks = 0
+            continue
         left = 0
         for name in scene.agents:
             view = system.view(name)
@@ -190,7 +198,6 @@ async def at_rest(store: StoppingStore, scene: Scene, said: str = "") -> None:
                 left += not any(row["text"] == said for row in view.rows("recall_memory"))
             view.close()
         looks = 0 if left else looks + 1
-        await asyncio.sleep(0.002)
 
 
 def live(order: list[Any]) -> NoReturn:

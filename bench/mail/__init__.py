@@ -1,0 +1,1 @@
+"""Costs of messages between agents, beside plain talk."""
