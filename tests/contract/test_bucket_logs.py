@@ -1,14 +1,16 @@
 """The contract of the log, run against a store in a bucket: in memory, and behind the real protocol on loopback."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from everlog.store import FileStore, Store
+from everlog.store import FileStore, Store, folder_of
 from everlog.store.object.object_disk import ObjectDisk
 from everlog.store.object.obstore_bucket import ObstoreBucket
 from tests.contract.log_contract import NOW
 from tests.contract.test_logs import FileContract
+from tests.support.store.bucket_server import make_bucket, s3_server, settings
 
 ROOT = Path("/bucket")
 
@@ -18,6 +20,13 @@ def memory_bucket() -> ObstoreBucket:
     from obstore.store import MemoryStore
 
     return ObstoreBucket(MemoryStore(), "memory://bucket/store")
+
+
+@pytest.fixture(scope="module")
+def service() -> Iterator[str]:
+    with s3_server() as address:
+        make_bucket(address, "contract")
+        yield address
 
 
 class TestBucketLog(FileContract):
@@ -33,3 +42,15 @@ class TestBucketLogInSmallSegments(FileContract):
     def store(self) -> Store:
         disk = ObjectDisk(memory_bucket(), ROOT)
         return FileStore.create(ROOT, lambda: NOW, "contract", disk=disk, segment_bytes_max=1)
+
+
+@pytest.mark.long
+@pytest.mark.storage
+class TestBucketLogOverTheProtocol(FileContract):
+    """Requests of obstore to a service over HTTP, whose conditions, listings and ranges are not those of the memory."""
+
+    @pytest.fixture
+    def store(self, service: str, tmp_path: Path) -> Iterator[Store]:
+        with settings(service, tmp_path):
+            # The folder of a test has a name of its own, and so has its prefix: the bucket is shared by all tests.
+            yield FileStore.create(folder_of(f"s3://contract/{tmp_path.name}"), lambda: NOW, "contract")
