@@ -94,6 +94,10 @@ class CauseTracker:
         """Return the seq of the taken record that caused a later one; 0 for none."""
         if record.type == Summary.kind and (covered := self._covered(payload)):
             return covered
+        if record.type == AgentMessageSent.kind and (
+            told := self._within(payload.get("from_seq", 0), payload.get("to_seq", 0))
+        ):
+            return told
         if record.type == ApprovalDecided.kind and (request := self._among([payload.get("request", 0)])):
             return request
         if record.type in _RESTING and (source := self._among(payload.get("sources", ()))):
@@ -109,9 +113,13 @@ class CauseTracker:
     def _covered(self, payload: Mapping[str, Any]) -> int:
         if self._summary:
             return self._summary
-        place = bisect_left(self._seqs, payload.get("covers_from", 0))
+        return self._within(payload.get("covers_from", 0), payload.get("covers_to", 0))
+
+    def _within(self, first: int, last: int) -> int:
+        """Return the first taken record from one seq to another, both inclusive; 0 for none."""
+        place = bisect_left(self._seqs, first)
         found = self._seqs[place] if place < len(self._seqs) else 0
-        return found if found <= payload.get("covers_to", 0) else 0
+        return found if found <= last else 0
 
     def _among(self, seqs: Iterable[int]) -> int:
         """Return the first of some seqs whose record is taken; 0 for none."""

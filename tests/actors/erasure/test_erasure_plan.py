@@ -11,6 +11,7 @@ from everlog.actors.erasure.erasure_plan import ErasurePlan, plan_erasure
 from everlog.actors.erasure.record_words import SoughtWords, added_words, forms_of, normalized, words_of
 from everlog.actors.erasure.selection import Selection
 from everlog.events import (
+    AgentMessageSent,
     ArchivalDeleted,
     BadInput,
     DerivationReplied,
@@ -281,3 +282,21 @@ def test_what_was_derived_follows_its_sources() -> None:
     left = plan(world, seqs=[(number, number)]).left
     assert [one.text for one in left if one.type in ("fact_noted", "insight_noted")] == ["A", "C"]
     assert "derivation_replied" in kinds(left)
+
+
+def test_a_message_to_a_background_agent_follows_the_words_that_it_repeats() -> None:
+    """The message whose records include the erased one follows; the next one, about later records, does not."""
+    world = told(NUMBER, TEA)
+    number, tea = first(world, "user_message"), first(world, "user_message", 1)
+
+    async def tell() -> None:
+        async with world.system.agent("sam", world.settings) as sam:
+            made = [
+                AgentMessageSent(text=text, to="eve", call_id="", hops=["sam"], from_seq=one, to_seq=last)
+                for text, one, last in (("A", number, tea - 1), ("B", tea, sam.head))
+            ]
+            await sam.commit(made, turn=0, step=0)
+
+    asyncio.run(tell())
+    left = plan(world, seqs=[(number, number)]).left
+    assert [one.text for one in left if one.type == "agent_message_sent"] == ["A"]
