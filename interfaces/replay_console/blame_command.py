@@ -8,7 +8,7 @@ from argparse import Namespace
 from collections.abc import Mapping
 
 from everlog.actors.agent.agent_view import AgentView
-from everlog.events import BadInput, Record
+from everlog.events import BadInput, MemoryEdited, Record, event_of
 from everlog.interfaces.common.bootstrap import opened_view
 from everlog.interfaces.common.error_output import escape_line
 from everlog.interfaces.common.front_end import CommandEnvironment
@@ -50,6 +50,10 @@ def blame(args: Namespace, world: CommandEnvironment) -> int:
         print(f"\nseq {part.seq}, turn {edit.turn}, {clock(edit.recorded_at)}, {edits[part.seq].operation}")
         if said is not None:
             print(escape_line(f"  after: {said.type} {said.text or ''}".rstrip()))
+        event = event_of(edit)
+        if isinstance(event, MemoryEdited) and event.origin:  # another agent may have written it
+            version = f"version {event.origin_version} of the shared block {event.origin}"
+            print(escape_line(f"  {version}: `everlog shared history {event.origin}` names its author"))
         print(escape_line(f"  {part.text.strip()}"))
     if not parts:
         print("The block is empty.")

@@ -66,3 +66,13 @@ def test_an_event_without_words_of_the_model_is_refused(cli: Line) -> None:
     cli.ok("create", "sam", "--model", "script")
     for seq in ("1", "999"):
         assert "is no answer and no summary" in cli.fails("blame", "sam", seq)
+
+
+def test_words_of_a_shared_block_name_its_version(cli: Line) -> None:
+    """The edit of the agent is a copy, so the version of the block is named, whose history has the author."""
+    cli.ok("create", "sam")
+    cli.ok("shared", "create", "team", "Ann likes tea.")
+    cli.ok("shared", "attach", "sam", "team")
+    assert "  version 1 of the shared block team: `everlog shared history team` names its author" in cli.ok(
+        "blame", "sam", "team"
+    )
