@@ -10,7 +10,6 @@ from typing import Protocol
 
 import msgspec
 
-from everlog.actors.memory.fleet_rows import fleet_rows
 from everlog.events import BadInput, UnknownAgent
 from everlog.store import Store, check_not_reserved, name_of
 
@@ -108,6 +107,8 @@ class StoreAgents:
         if not label.strip():
             raise BadInput("A label is not blank.")
         own = _tenant_of(agent_id)
+        from everlog.actors.memory.fleet_rows import fleet_rows  # most agents never write to a label
+
         found = [row["agent_id"] for row in fleet_rows(self._store, labelled_query([label.strip()]))]
         return [one for one in found if _tenant_of(one) == own and one != agent_id]
 
