@@ -96,14 +96,20 @@ class History:
             if not self._are(records, attempt.acknowledged):
                 raise Violation(f"a repeat was acknowledged as {records}, at first as {attempt.acknowledged}")
             return
-        if commit.number in self._numbers:
-            raise Violation(f"commit {commit.number} was acknowledged twice: {records}, {self._numbers[commit.number]}")
-        sent = attempt.placed(place, commit.number)
+        self.must_stay(attempt, place, commit.number)
+
+    def must_stay(self, attempt: Attempt, place: int, number: int) -> None:
+        """Register that `attempt` is commit `number` after seq `place` for good: it was acknowledged, or its owner read
+        it after the answer was lost.
+        """
+        sent = attempt.placed(place, number)
+        if number in self._numbers:
+            raise Violation(f"commit {number} was acknowledged twice: {sent}, {self._numbers[number]}")
         for record in sent:
             other = self._places.setdefault((record.agent_id, record.seq), record)
             if other is not record:
                 raise Violation(f"seq {record.seq} of {record.agent_id!r} was acknowledged twice: {record}, {other}")
-        attempt.acknowledged = self._numbers[commit.number] = sent
+        attempt.acknowledged = self._numbers[number] = sent
         self.acknowledged.append(sent)
 
     def to_erase(self) -> list[tuple[str, int]]:

@@ -3,7 +3,7 @@
 The checkers get every answer of a log. An error must have a valid reason, otherwise it is a violation.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -49,6 +49,8 @@ class Life:
         """Records that the reads of a writer must contain."""
         self.mine: list[Attempt] = []
         """Appends that this process was the first to send."""
+        self.unanswered: list[Attempt] = []
+        """Appends whose answer Ctrl-C took away: they may have been acknowledged."""
         self.taking = 10**6
         """The epoch that this process will take when it opens the log."""
 
@@ -252,14 +254,19 @@ class WriterLife(Life):
 
     def look_at_own(self, log: FileLog) -> None:
         """Read, and check that this writer, while it is the owner, sees no append of its own that was not
-        acknowledged.
+        acknowledged. One whose answer was lost can be seen, and is then as good as acknowledged: it must stay.
         """
-        seen = {record.event_id for record in self.look(log, self.due)}
+        seen = {record.event_id: record for record in self.look(log, self.due)}
         if self.world.published(self.folder()) > log.epoch:
             return
         for attempt in self.mine:
-            if not attempt.acknowledged and attempt.drafts[0].event_id in seen:
+            first = seen.get(attempt.drafts[0].event_id)
+            if attempt.acknowledged or first is None:
+                continue
+            if attempt not in self.unanswered:
                 raise Violation(f"{self.process.name} reads {attempt.drafts}, which it was not acknowledged")
+            self.history.must_stay(attempt, first.seq - 1, first.commit)
+            self.due.commits.append(attempt.acknowledged)
 
     def send(self, log: FileLog, kind: str) -> None:
         """Send one append or a group, and check the answers."""
@@ -272,18 +279,24 @@ class WriterLife(Life):
         sent = list(self.chosen(kind, heads, count))
         for attempt, expected in sent:
             attempt.places.append(expected)
-        answers: list[Commit | StoreError]
-        if kind == "group":
-            answers = log.append_group([Append(a.agent_id, expected, a.drafts) for a, expected in sent])
-        else:
-            ((attempt, expected),) = sent
-            try:
-                answers = [log.append(attempt.agent_id, expected, attempt.drafts)]
-            except (WrongSequence, DuplicateId, StaleId) as error:
-                answers = [error]
+        try:
+            answers = self.ask(log, kind, sent)
+        except Interrupted:
+            self.unanswered += [attempt for attempt, _ in sent]
+            raise
         self.process.pause("answer", Path())
         for (attempt, expected), answer in zip(sent, answers, strict=True):
             self.hear(log, attempt, expected, answer, published)
+
+    def ask(self, log: FileLog, kind: str, sent: Sequence[tuple[Attempt, int]]) -> list[Commit | StoreError]:
+        """Append what is sent, and return the answers."""
+        if kind == "group":
+            return log.append_group([Append(a.agent_id, expected, a.drafts) for a, expected in sent])
+        ((attempt, expected),) = sent
+        try:
+            return [log.append(attempt.agent_id, expected, attempt.drafts)]
+        except (WrongSequence, DuplicateId, StaleId) as error:
+            return [error]
 
     def hear(self, log: FileLog, attempt: Attempt, expected: int, answer: Commit | StoreError, published: int) -> None:
         """Check one answer: an acknowledgement or a refusal."""

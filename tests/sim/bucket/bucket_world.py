@@ -157,7 +157,7 @@ def in_bucket(seed: int) -> World:
     """Let processes of one machine keep their store in a bucket."""
 
     def reachable(habits: Habits) -> Habits:
-        return habits._replace(hosts=1, locks=True, interrupt=0, storm=0, power_loss=0, write_back=0, evict=0)
+        return habits._replace(hosts=1, locks=True, storm=0, power_loss=0, write_back=0, evict=0)
 
     return simulate(seed, reachable, "bucket", BucketWorld)
 
