@@ -38,9 +38,7 @@ class DiskFile(Protocol):
         ...
 
     def sync(self) -> None:
-        """Make the file's content and length durable (fdatasync). After an error the content on disk is unknown for
-        good.
-        """
+        """Make the file's content and length durable (fdatasync). After an error the content on disk is unknown."""
         ...
 
     def truncate(self, length: int) -> None:
@@ -48,9 +46,7 @@ class DiskFile(Protocol):
         ...
 
     def lock(self) -> bool:
-        """Take the file's exclusive lock and hold it until `close`. Return False if the lock is held or the file system
-        has none.
-        """
+        """Take the file's exclusive lock until `close`. Return False if it is held or the file system has none."""
         ...
 
     def unlock(self) -> None:
@@ -75,9 +71,7 @@ class Disk(Protocol):
         ...
 
     def create(self, path: Path) -> DiskFile:
-        """Create an empty file; raise FileExistsError if it exists. Its name is durable after `sync_dir` of its
-        folder.
-        """
+        """Create an empty file; raise FileExistsError if it exists. `sync_dir` of the folder makes its name durable."""
         ...
 
     def open(self, path: Path) -> DiskFile:
@@ -113,9 +107,7 @@ class Disk(Protocol):
         ...
 
     def is_locked(self, path: Path) -> bool | None:
-        """Return True if any process holds the file's lock; None if this file system cannot say. Never blocks another
-        process.
-        """
+        """Return True if a process holds the file's lock; None if this file system cannot say. Blocks no process."""
         ...
 
     def hold(self, path: Path) -> int:
@@ -135,6 +127,10 @@ class Disk(Protocol):
 
     def end(self, path: Path, length: int) -> bool:
         """If `ends_files`, let no other process append to a file of `length` bytes. Return False if it has grown."""
+        ...
+
+    def leftovers(self, path: Path) -> list[str]:
+        """Return the names of removed files of which a write that arrived late has brought back content."""
         ...
 
 
@@ -266,6 +262,9 @@ class RealDisk:
 
     def end(self, path: Path, length: int) -> bool:
         return True
+
+    def leftovers(self, path: Path) -> list[str]:
+        return []
 
 
 _CURES = {

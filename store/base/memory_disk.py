@@ -86,6 +86,9 @@ class MemoryDisk:
     def end(self, path: Path, length: int) -> bool:
         return True
 
+    def leftovers(self, path: Path) -> list[str]:
+        return []
+
     def inode(self, path: Path) -> MemoryInode:
         """Return the content of a file. Raises FileNotFoundError."""
         if path not in self.files:

@@ -15,7 +15,7 @@ from everlog.store.base.arrow_values import empty_table, int_value, text_value
 from everlog.store.base.contract import Head, Progress, StateDeriver
 from everlog.store.base.lazy_pyarrow import pc
 from everlog.store.log.partition_reader import PartitionReader
-from everlog.store.log.partition_recovery import RESTORING
+from everlog.store.log.partition_recovery import RESTORING, leftovers
 from everlog.store.partition.append_rules import follow
 from everlog.store.partition.closed_mark import MarkCheck, notes_of_marks
 from everlog.store.partition.manifest import OPEN, SEALED, FileEntry, Manifest, head_in, load
@@ -271,4 +271,9 @@ def _note_strays(partition: Partition, manifest: Manifest, report: CheckReport) 
             report.notes.append(f"{partition.path / name} is left over; no manifest names it")
         elif name == RESTORING:
             report.notes.append(f"{partition.path}: a restore was interrupted; the same `everlog restore` finishes it")
+    for name in leftovers(partition, manifest):
+        report.notes.append(
+            f"{partition.path / name} was removed, and a write that arrived late has brought back a part of it, which "
+            "may hold erased content; `everlog log seal` removes it"
+        )
     report.notes.extend(notes_of_marks(partition, names))

@@ -19,7 +19,7 @@ from everlog.store.base.names import name_of
 from everlog.store.base.store_constants import BUCKET_GATHER_S, SEGMENT_BYTES_MAX
 from everlog.store.log.group_commit import AppendResult, GroupCommit
 from everlog.store.log.partition_reader import PartitionFiles, PartitionReader
-from everlog.store.log.partition_recovery import RecoveredPartition, recover, remove_cut, strays
+from everlog.store.log.partition_recovery import RecoveredPartition, recover, remove_cut, strays, sweep_late
 from everlog.store.partition.append_rules import AppendGroup, ValidatedAppend
 from everlog.store.partition.closed_mark import leave_mark
 from everlog.store.partition.epoch import Ownership, take, this_process
@@ -285,6 +285,7 @@ class FileLog:
                     bytes_after=done.bytes_after + change.after.bytes,
                     erased=done.erased + change.erased,
                 )
+            sweep_late(self._where, self._manifest, self.epoch)
             return done
 
     def _begin_file(self) -> None:

@@ -27,6 +27,7 @@ from everlog.store.sealed.sealed_reader import ids_of
 
 ATTEMPTS_MAX = 1000
 TRUNCATED_SUFFIX = ".cut"
+OPEN_SUFFIX = ".open"
 RESTORING = "restoring"
 """File that exists in a partition until all records of an export are restored; its content names the export's agent."""
 
@@ -224,8 +225,33 @@ def _sweep(partition: Partition, ownership: Ownership, manifest: Manifest) -> No
     others.
     """
     ownership.sweep()
+    if not ownership.continues:  # an earlier owner may have died while a write of its was on its way
+        sweep_leftovers(partition, manifest)
     for name in strays(partition, manifest, ownership.epoch):
         remove_if_there(partition.disk, partition.path / name)
+
+
+def sweep_leftovers(partition: Partition, manifest: Manifest) -> None:
+    """Remove what came back of files of frames that were removed: it may hold erased content."""
+    for name in leftovers(partition, manifest):
+        partition.disk.remove(partition.path / name)
+
+
+def sweep_late(partition: Partition, manifest: Manifest, epoch: int) -> None:
+    """Remove all that came back of removed files. Only for the owner `epoch` of `manifest`, while it seals nothing.
+    Raises StoreError.
+    """
+    with storage("sweep", partition.path):
+        sweep_leftovers(partition, manifest)
+        for name in strays(partition, manifest, epoch):
+            if not name.endswith(OPEN_SUFFIX):  # the owner may be about to name a file of frames that it has begun
+                remove_if_there(partition.disk, partition.path / name)
+
+
+def leftovers(partition: Partition, manifest: Manifest) -> list[str]:
+    """Return the names of removed files of which content has come back, see `Disk.leftovers`."""
+    live = manifest.names()
+    return [name for name in partition.disk.leftovers(partition.path) if name not in live]
 
 
 def _is_beyond(partition: Partition, manifest: Manifest, name: str, begun: RecordFileName) -> bool:

@@ -290,6 +290,9 @@ class SimDisk:
     def end(self, path: Path, length: int) -> bool:
         return True
 
+    def leftovers(self, path: Path) -> list[str]:
+        return []
+
     def die(self) -> None:
         """Close the process's files and free its locks."""
         for file in self.files:

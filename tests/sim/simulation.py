@@ -70,6 +70,7 @@ def _calm(world: World) -> None:
     world.restless = world.habits.restless
     world.storm = 0
     world.note("the world", "is calm:", ending)
+    world.grow_calm()
     for process in world.processes:
         process.stopped_until = 0
     if ending == "power loss":

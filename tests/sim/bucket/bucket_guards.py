@@ -70,6 +70,11 @@ def _unsaid_removal() -> AbstractContextManager[object]:
     return patch.object(ObjectDisk, "remove", broken)
 
 
+def _not_swept() -> AbstractContextManager[object]:
+    """Leave what comes back of files that were sealed and removed."""
+    return patch.object(ObjectDisk, "leftovers", lambda *_: [])
+
+
 def _early_read() -> AbstractContextManager[object]:
     """End the file of the predecessor, but build upon what was read before."""
     recover = partition_recovery._take_in
@@ -104,6 +109,7 @@ GUARDS: dict[str, tuple[str, Break]] = {
     "an unknown outcome is no success": ("what is acknowledged is there", _hopeful),
     "ends stay": ("a put that arrives after the frames were deleted fails", _ends_deleted),
     "a removal is said first": ("what a killed process left is found", _unsaid_removal),
+    "leftovers are swept": ("what was erased does not come back", _not_swept),
     "read, then end": ("what was acknowledged before the end is taken in", _early_read),
 }
 """By name: the purpose of the guard, and a way to break it."""

@@ -1,7 +1,8 @@
 """A simulated bucket, and the world in which all processes keep their store there.
 
-A request may fail before or after it took effect. A request of a process that is killed may still be on its way, and
-takes effect at any later moment: a put of a part, for example, when its frames are sealed and deleted.
+A request may fail before or after it took effect. A request that failed, or whose process was killed, may still be on
+its way, and takes effect at any later moment: a put of a part, for example, that was repeated with success, when its
+frames are sealed and deleted.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,6 +17,8 @@ from tests.sim.sim_store_world import Hardware, Killed, MortalDisk, Process, Wor
 from tests.sim.simulation import simulate
 from tests.sim.trouble_mix import Habits
 
+RECORDS = (".parquet", ".state", ".checkpoints")
+"""Endings of the objects that hold records, besides parts. Each name is used once."""
 ARRIVES = 0.1
 """Chance, at each turn of the world, that a request of a dead process arrives."""
 
@@ -26,7 +29,9 @@ class Objects:
     def __init__(self) -> None:
         self.held: dict[str, bytes] = {}
         self.on_their_way: list[tuple[str, bytes]] = []
-        """Puts of dead processes."""
+        """Puts of dead processes, and puts that failed and were repeated."""
+        self.late: set[str] = set()
+        """Keys of the objects of records that have arrived late and were not deleted since."""
 
     @property
     def folders(self) -> Mapping[Path, object]:
@@ -56,7 +61,8 @@ class Objects:
     def arrive(self, number: int) -> str:
         """Carry out a put that was on its way. Return its key."""
         key, content = self.on_their_way.pop(number)
-        self.held.setdefault(key, content)
+        if self.held.setdefault(key, content) is content and content:
+            self.late.add(key)
         return key
 
 
@@ -87,6 +93,10 @@ class SimBucket:
                 if key in held:
                     raise taken(key)
                 held[key] = bytes(content)
+        except UnknownOutcome:
+            if key.endswith(RECORDS) or key.startswith("parts/"):
+                self._objects.on_their_way.append((key, bytes(content)))
+            raise
         except Killed:
             if key not in held and self._process.world.chance.random() < 0.7:
                 self._objects.on_their_way.append((key, bytes(content)))
@@ -124,6 +134,7 @@ class SimBucket:
         for key in keys:
             with self._request("delete", key):
                 self._objects.held.pop(key, None)
+                self._objects.late.discard(key)
 
 
 class BucketAccess(ObjectDisk):
@@ -144,6 +155,14 @@ class BucketWorld(World):
         return BucketAccess(
             SimBucket(self.objects, process), ROOT, pause=lambda _: None, threads=False, pauses_s=(0, 0)
         )
+
+    def excused(self) -> set[Path]:
+        return {ROOT / key for key in self.objects.late}
+
+    def grow_calm(self) -> None:
+        """Let all requests arrive that are on their way."""
+        while self.objects.on_their_way:
+            self.note("the bucket", "gets late", self.objects.arrive(0))
 
     def turn(self) -> None:
         """Let a request of a dead process arrive, at times, then do as other worlds do."""
@@ -170,3 +189,13 @@ def meeting_in_bucket(seed: int) -> World:
         return quiet._replace(take_over=0.8, readers=0.1, kill=0.004, seals=True, ending="take over")
 
     return simulate(seed, stopping, "bucket meeting", BucketWorld)
+
+
+def late_in_bucket(seed: int) -> World:
+    """Send many puts twice, of which one arrives when the frames were sealed, erased and deleted."""
+
+    def stammering(habits: Habits) -> Habits:
+        quiet = habits.calm()._replace(hosts=1, locks=True, segment_bytes_max=10**6, live_max=1, switch=0.1, readers=0)
+        return quiet._replace(take_over=0.5, kill=0.001, fault=0.02, seals=True, ending="finish")
+
+    return simulate(seed, stammering, "bucket late", BucketWorld)

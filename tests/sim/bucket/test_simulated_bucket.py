@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.sim.bucket.bucket_guards import GUARDS
-from tests.sim.bucket.bucket_world import in_bucket, meeting_in_bucket
+from tests.sim.bucket.bucket_world import in_bucket, late_in_bucket, meeting_in_bucket
 from tests.sim.sim_store_world import World
 from tests.sim.simulation import Failed
 from tests.support.seeds import seeds, split
@@ -21,13 +21,14 @@ CAUGHT: dict[str, tuple[Callable[[int], World], int]] = {
     "an unknown outcome is no success": (in_bucket, 0),
     "ends stay": (in_bucket, 42),
     "a removal is said first": (in_bucket, 77),
+    "leftovers are swept": (late_in_bucket, 18),
     "read, then end": (in_bucket, 76),
 }
 """The kind of world and the seed that detect the absence of each guard."""
 
 
 @pytest.mark.parametrize("seed", seeds(15, label="simulated bucket", below=SEEDS))
-@pytest.mark.parametrize("kind", [in_bucket, meeting_in_bucket])
+@pytest.mark.parametrize("kind", [in_bucket, meeting_in_bucket, late_in_bucket])
 def test_no_seed_breaks_a_promise_in_a_bucket(kind: Callable[[int], World], seed: int) -> None:
     """In no simulated bucket is anything lost, invented, out of order, acknowledged twice or refused without reason."""
     kind(seed)
@@ -35,7 +36,7 @@ def test_no_seed_breaks_a_promise_in_a_bucket(kind: Callable[[int], World], seed
 
 @pytest.mark.long
 @pytest.mark.simulation
-@pytest.mark.parametrize("kind", [in_bucket, meeting_in_bucket])
+@pytest.mark.parametrize("kind", [in_bucket, meeting_in_bucket, late_in_bucket])
 @pytest.mark.parametrize("first", range(0, SEEDS, CHUNK))
 def test_no_seed_of_many_breaks_a_promise_in_a_bucket(kind: Callable[[int], World], first: int) -> None:
     """The same holds in ten thousand worlds of each kind."""
