@@ -72,7 +72,7 @@ def moves(group: GroupRule, talk: GroupTalk) -> GroupMoves:
     number = max((asked.round for asked in talk.asked), default=0)
     current = [asked for asked in talk.asked if asked.round == number]
     if waiting := [asked.to for asked in current if not asked.outcome]:
-        found.thought = f"The round goes its way: {', '.join(waiting)} will answer."
+        found.thought = f"The round continues: {', '.join(waiting)} will answer."
         return found
     following = _Next()
     if current and not any(asked.outcome == "cut" for asked in current):
