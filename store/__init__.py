@@ -73,7 +73,7 @@ from everlog.store.sealed.derived_columns import FIGURES
 from everlog.store.sealed.parquet_file import keeping_decoded_groups
 from everlog.store.sealed.rare_kinds import RARE_KINDS
 from everlog.store.sealed.seal_pass import seal_if_due
-from everlog.store.stores.file_store import CONFIGURATION, FileStore
+from everlog.store.stores.file_store import CONFIGURATION, FileStore, check_forgets
 from everlog.store.stores.memory_store import MemoryLog, MemoryReader, MemoryStore
 from everlog.store.stores.mounts import StoreIdentity, check_one_store, check_storage, storage_warning, store_identity
 
@@ -136,6 +136,7 @@ __all__ = [
     "batch_of",
     "block_of",
     "check",
+    "check_forgets",
     "check_forks",
     "check_moves",
     "check_new_name",

@@ -14,7 +14,7 @@ from everlog.actors.agent.local_system import LocalSystem
 from everlog.actors.archive.archive_index import catch_up
 from everlog.actors.erasure.erasure_plan import ErasurePlan
 from everlog.actors.erasure.job_results import forget_results
-from everlog.store import FileStore, Progress, SealReport, forget_typed, has_strays, is_agent
+from everlog.store import FileStore, Progress, SealReport, check_forgets, forget_typed, has_strays, is_agent
 
 
 class ErasureReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,6 +51,8 @@ def erase_planned(system: LocalSystem, plan: ErasurePlan, progress: Progress | N
     An interruption loses nothing: the same command again erases the rest. Raises PartitionBusy, StoreError,
     ArchiveError.
     """
+    if isinstance(system.store, FileStore):
+        check_forgets(system.store)
     done = system.erase_spans(plan.spans, progress) if plan.spans else SealReport()
     if isinstance(system.store, FileStore):
         swept = _remove_strays(system.store)

@@ -45,8 +45,23 @@ def check_bucket(bucket: Bucket) -> None:
         )
     finally:
         bucket.delete([key])
+    _check_versions(bucket, "Nothing was stored. Switch versioning off for this bucket, or use another.")
+
+
+def check_forgets(bucket: Bucket) -> None:
+    """Raise BucketError if the bucket keeps what is deleted from it: versioning was switched on after all."""
+    key = f"{PROBE}-{token()}"
+    bucket.put(key, b"1")
+    bucket.delete([key])
+    _check_versions(
+        bucket,
+        "Nothing was erased. Switch versioning off, delete the old versions that it kept under this prefix, and erase "
+        "again.",
+    )
+
+
+def _check_versions(bucket: Bucket, cure: str) -> None:
     if getattr(bucket, "keeps_versions", False):
         raise BucketError(
-            f"{bucket.url} keeps old versions of objects, so that erased records could still be read",
-            "Nothing was stored. Switch versioning off for this bucket, or use another.",
+            f"{bucket.url} keeps old versions of objects, so that erased records could still be read", cure
         )

@@ -222,6 +222,17 @@ class _StoreFormat(msgspec.Struct):
     format: int
 
 
+def check_forgets(store: FileStore) -> None:
+    """Raise StoreError if the place of a store keeps what is removed from it, as a bucket with versioning does."""
+    if not url_of(store.root):
+        return
+    from everlog.store.object import object_disk, open_bucket
+
+    assert isinstance(store.disk, object_disk.ObjectDisk)
+    with storage("erase in", url_of(store.root)):
+        open_bucket.check_forgets(store.disk.bucket)
+
+
 def disk_of(root: Path) -> Disk:
     """Return the disk of the store in `root`: a bucket if the folder stands for one. Raises UsageError, StoreError."""
     if not url_of(root):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from everlog.interfaces.cli.main import main
-from tests.support.store.bucket_server import make_bucket, s3_server, settings
+from tests.support.store.bucket_server import keep_versions, make_bucket, s3_server, settings
 
 URL = "s3://bucket/commands"
 
@@ -50,6 +50,22 @@ def test_commands_work_on_a_bucket(home: Path, capsys: pytest.CaptureFixture[str
     assert "my name is Ada" in run("show", "sam")
     assert run("send", "sam", "remember that I like tea")
     assert "no difference" in run("verify", "sam")
+
+
+def test_an_erasure_is_refused_once_the_bucket_keeps_old_versions(
+    service: str, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A bucket whose versioning was switched on later would keep what an erasure removes: nothing is erased."""
+    make_bucket(service, "later")
+    store = ["--store", "s3://later/store"]
+    assert main([*store, "send", "sam", "my name is Ada", "--model", "offline"]) == 0
+    keep_versions(service, "later")
+    assert main([*store, "erase", "sam", "--match", "Ada", "--yes"]) != 0
+    told = capsys.readouterr().err
+    assert "keeps old versions" in told
+    assert "Nothing was erased" in told
+    assert main([*store, "show", "sam"]) == 0
+    assert "Ada" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("words", [["serve"], ["up"]])

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 KEYS = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "not-a-secret-of-anyone", "AWS_REGION": "us-east-1"}
@@ -24,16 +25,27 @@ def s3_server() -> Iterator[str]:
 
 def make_bucket(address: str, name: str, *, versions: bool = False) -> None:
     """Create a bucket; with `versions` it keeps what is replaced and deleted."""
+    client = _client(address)
+    client.create_bucket(Bucket=name)
+    client.close()
+    if versions:
+        keep_versions(address, name)
+
+
+def keep_versions(address: str, name: str) -> None:
+    """Switch versioning on for a bucket."""
+    client = _client(address)
+    client.put_bucket_versioning(Bucket=name, VersioningConfiguration={"Status": "Enabled"})
+    client.close()
+
+
+def _client(address: str) -> Any:
     import boto3
 
-    client = boto3.client(
+    return boto3.client(
         "s3", endpoint_url=address, region_name=KEYS["AWS_REGION"], aws_access_key_id=KEYS["AWS_ACCESS_KEY_ID"],
         aws_secret_access_key=KEYS["AWS_SECRET_ACCESS_KEY"],
     )  # fmt: skip
-    client.create_bucket(Bucket=name)
-    if versions:
-        client.put_bucket_versioning(Bucket=name, VersioningConfiguration={"Status": "Enabled"})
-    client.close()
 
 
 @contextmanager
