@@ -1,7 +1,8 @@
-"""Form of a RayCluster: KubeRay's own fields, written down from its published definition of `ray.io/v1`.
+"""Form of a RayCluster: KubeRay's own fields, written down by hand from its API reference of `ray.io/v1`.
 
-The whole definition is 900 kB, nearly all of it the pod template, five times. Pods here are compared with the schema of
-Kubernetes instead.
+Fields that came after that reference (`authOptions`, `upgradeStrategy`, and `labels`, `resources` and `idleTimeoutSeconds`
+of a group) are not compared with any source. The definition that clusters use is 900 kB, nearly all of it the pod
+template, five times. Pods here are compared with the schema of Kubernetes instead.
 """
 
 from typing import Any
