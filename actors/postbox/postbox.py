@@ -75,9 +75,10 @@ class Postbox:
             ]
             settled: list[Event] = []
             lost: list[tuple[Due, EverlogError]] = []
+            again: list[tuple[Due, EverlogError]] = []
             for due, error in zip(dues, await self._send(orders), strict=True):
                 if error is not None and not _is_final(due, error, now):
-                    self._note(f"{agent.agent_id!r}: a message to {due.to!r} is tried again in a minute: {error}")
+                    again.append((due, error))
                 elif error is not None and isinstance(due.letter, Letter) and due.letter.to_seq:
                     # No turn is opened for it: that the background agent is gone concerns the operator, not the model.
                     self._note(f"{agent.agent_id!r}: its background agent {due.to!r} cannot be told: {error}")
@@ -86,6 +87,11 @@ class Postbox:
                     lost.append((due, error))
                 else:
                     settled.append(_settled(due, error))
+            if again:
+                due, error = again[0]
+                one = f"a message to {due.to!r} is"
+                what = one if len(again) == 1 else f"{len(again)} messages, the first to {due.to!r}, are"
+                self._note(f"{agent.agent_id!r}: {what} tried again in a minute: {error}")
             if settled:
                 await agent.commit(settled, turn=agent.turn, step=0)
             record = None

@@ -1,7 +1,7 @@
 """Form of a RayCluster: KubeRay's own fields, written down by hand from its API reference of `ray.io/v1`.
 
-Fields that came after that reference (`authOptions`, `upgradeStrategy`, and `labels`, `resources` and `idleTimeoutSeconds`
-of a group) are not compared with any source. The definition that clusters use is 900 kB, nearly all of it the pod
+Fields that came after that reference are not compared with any source: `authOptions`, `upgradeStrategy`, and `labels`,
+`resources` and `idleTimeoutSeconds` of a group. The definition that clusters use is 900 kB, nearly all of it the pod
 template, five times. Pods here are compared with the schema of Kubernetes instead.
 """
 

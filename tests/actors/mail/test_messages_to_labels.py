@@ -10,6 +10,7 @@ import pytest
 
 from everlog.actors.agent.agent import Agent
 from everlog.actors.agent.commands import DeleteAgent, DeliverLetter
+from everlog.actors.agent.local_system import LocalSystem
 from everlog.actors.mail import mail_functions
 from everlog.actors.postbox.postbox import Postbox
 from everlog.events import EverlogError, Record
@@ -45,6 +46,25 @@ def test_a_message_to_a_label_reaches_each_agent_with_it_once(tmp_path: Path) ->
         assert heard["ann"] == heard["bob"] == [("sam", "dinner")]
         assert town.results("sam") == ["Sent to 2 agents: ann, bob."]
         assert town.states("sam") == ["delivered", "delivered"]
+        await town.leave()
+
+    run(main)
+
+
+def test_messages_that_are_tried_again_are_told_together(tmp_path: Path) -> None:
+    """While other processes hold the receivers, one note for each attempt says how many messages wait."""
+
+    async def main() -> None:
+        town = Town(store_in(tmp_path))
+        sam, *_ = [await town.person(name) for name in ("sam", "tom")]
+        for name in ("ann", "bob"):
+            await (await town.person(name, ["crew"]))._sender.runtime.unload(name)
+        async with LocalSystem(town.store).agent("ann"), LocalSystem(town.store).agent("bob"):
+            await sam.send("shout crew (dinner)")
+            await asyncio.sleep(10)
+            assert town.states("sam") == ["pending", "pending"]
+            (note,) = [note for note in town.notes if "tried again" in note]
+            assert "2 messages, the first to 'ann', are tried again in a minute" in note
         await town.leave()
 
     run(main)
