@@ -39,6 +39,21 @@ last line of an error names its page: `more: everlog explain bad-input`. Without
 CODE: a list of all errors."""
 
 
+_COPY = """\
+FROM and TO are folders or addresses (s3://BUCKET/PREFIX). TO must be empty.
+Each file is checked against its digest, and the whole copy against the chains
+of all agents, before TO counts as a store. If the copy is interrupted, the same
+command continues it. The agents of FROM can be used meanwhile: the copy has
+what was stored when its positions were taken. The copy is the same store: use
+one of the two. Files beside the logs (keys, servers) are named, not copied; the
+index of the archive is derived again."""
+
+
+def _copying(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("source", metavar="FROM", help="store to copy: a folder, or s3://BUCKET/PREFIX")
+    parser.add_argument("target", metavar="TO", help="empty place for the copy: a folder, or s3://BUCKET/PREFIX")
+
+
 def _completing(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("shell", metavar="SHELL", nargs="?", choices=SHELLS, help="shell: bash, zsh or fish")
     parser.add_argument("--names", action="store_true", help="print the names of agents, one a line, for such a script")
@@ -97,6 +112,14 @@ COMMANDS = (
         (json,),
         _PING,
         reads_only=True,
+    ),
+    CommandSpec(
+        "store copy",
+        "operate.copy_command:copy",
+        "copy a store between folders and buckets, and check the copy",
+        "everlog store copy ~/.everlog s3://my-bucket/agents",
+        (_copying, json),
+        _COPY,
     ),
     CommandSpec(
         "completion",

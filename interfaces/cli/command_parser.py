@@ -94,6 +94,7 @@ GROUPS = {
     "mcp": "add, list, test, refresh and remove the servers that lend functions to agents",
     "preset": "list, add and remove personas and humans for new agents",
     "prompt": "show and change the sections of a system prompt",
+    "store": "copy a store",
     "shared": "create, edit and attach memory blocks that agents share",
 }
 """Summaries of the commands that have commands of their own."""

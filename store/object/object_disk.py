@@ -270,4 +270,6 @@ def _end_of(parts: Sequence[ListedObject]) -> int:
 def foreign_keys(keys: Iterable[str]) -> list[str]:
     """Return the keys that no store writes, sorted."""
     ours = ("agents/", "names/", "log/", "parts/")
-    return sorted(key for key in keys if not key.startswith(ours) and key not in ("everlog.json", FOLDER))
+    return sorted(
+        key for key in keys if not key.startswith(ours) and key not in ("everlog.json", "copying.json", FOLDER)
+    )

@@ -16,7 +16,7 @@ from pathlib import Path
 import google_crc32c
 import msgspec
 
-from everlog.events import BadInput, CorruptLog, Draft, Moved, NewerFormat, Record, StoreError
+from everlog.events import BadInput, CorruptLog, Draft, Moved, NewerFormat, Record, StoreError, UsageError
 from everlog.store.backup.restore_service import RestoreService
 from everlog.store.base.block_streams import is_agent
 from everlog.store.base.disk import Disk, RealDisk, parse_json, publish, storage
@@ -34,6 +34,8 @@ from everlog.store.streams.register_file import Assignment
 from everlog.store.streams.stream_evidence import StreamEvidence
 
 CONFIGURATION = "everlog.json"
+COPYING = "copying.json"
+"""File of a place that a store is being copied to, until the copy is whole."""
 CONFIGURATION_BYTES_MAX = 64 * 1024
 """Bytes of `everlog.json` that are read: it has some hundred, and whatever is longer is damaged."""
 OWN_NAMES_MAX = 16_384
@@ -210,11 +212,21 @@ def _check_no_orphans(disk: Disk, root: Path) -> None:
     """Raise CorruptLog if a folder has logs but no configuration: it is a store that lost the file, and is never
     created again.
     """
+    _check_not_copying(disk, root)
     left = [name for name in ("agents", "log") if disk.exists(root / name) and disk.names(root / name)]
     if left and not disk.exists(root / CONFIGURATION):  # checked again: another process may be creating the store
         raise CorruptLog(
             f"{root / CONFIGURATION} is missing, but {' and '.join(left)} in the same folder contain agents' data. "
             "Nothing was changed; restore the file from a backup: it names the store, and every log depends on it."
+        )
+
+
+def _check_not_copying(disk: Disk, root: Path) -> None:
+    """Raise UsageError if a store is being copied here and is not whole yet."""
+    if disk.exists(root / COPYING) and not disk.exists(root / CONFIGURATION):
+        raise UsageError(
+            f"A copy of a store into {root} was interrupted, or is running. Finish it with the same `everlog store "
+            "copy`, or remove what is there."
         )
 
 
@@ -247,6 +259,7 @@ def _load(disk: Disk, root: Path) -> StoreConfiguration:
     path = root / CONFIGURATION
     with storage("open the store in", root):
         if not disk.exists(path):
+            _check_not_copying(disk, root)
             raise StoreError(f"there is no store in {root}: {CONFIGURATION} is missing. Create an agent to make one.")
         content = disk.read(path, 0, CONFIGURATION_BYTES_MAX)
     version = parse_json(content, _StoreFormat, path).format

@@ -14,7 +14,8 @@ FILES_MAX = 20
 
 SUB_ROOMS: Mapping[str, Sequence[str]] = {
     "store": (
-        "base", "partition", "sealed", "log", "streams", "backup", "object", "stores", "check", "embedding", "archive",
+        "base", "partition", "sealed", "log", "streams", "backup", "object", "stores", "check", "copy", "embedding",
+        "archive",
     ),
     "projections": ("search", "hot", "fleet"),
     "actors": (

@@ -68,6 +68,34 @@ def test_an_erasure_is_refused_once_the_bucket_keeps_old_versions(
     assert "Ada" in capsys.readouterr().out
 
 
+def test_a_store_is_copied_into_a_bucket_and_back(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A store moves from a folder into a bucket and into another folder by `store copy`, with all that was said; what
+    is not copied is named, and a place that is taken is refused.
+    """
+
+    def run(*words: str) -> str:
+        shutil.rmtree(home / ".cache", ignore_errors=True)
+        code = main([*words])
+        told = capsys.readouterr()
+        assert code == 0, told.err
+        return told.out
+
+    here, there, back = str(home / "here"), "s3://bucket/copied", str(home / "back")
+    run("--store", here, "create", "sam", "--model", "offline")
+    run("--store", here, "send", "sam", "hello, my name is Ada")
+    (home / "here" / "prices.toml").write_text("")
+    told = run("store", "copy", here, there)
+    assert "Copied 1 stream" in told
+    assert "prices.toml" in told
+    run("--store", there, "send", "sam", "I like tea")
+    assert "no difference" in run("--store", there, "verify", "sam")
+    assert '"kept":0' in run("store", "copy", there, back, "--json")
+    assert "I like tea" in run("--store", back, "show", "sam")
+    assert "no damage" in run("--store", back, "log", "check", "--all", "--deep")
+    assert main(["store", "copy", here, there]) != 0
+    assert "holds a store" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("words", [["serve"], ["up"]])
 def test_commands_that_need_files_refuse_a_bucket(
     words: list[str], home: Path, capsys: pytest.CaptureFixture[str]

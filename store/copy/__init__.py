@@ -1,0 +1,1 @@
+"""Copying a store to another place, between folders and buckets."""
