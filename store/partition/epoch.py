@@ -58,7 +58,8 @@ def start_of(pid: int) -> int:
 class Ownership:
     """An epoch of a partition, held by this process."""
 
-    def __init__(self, partition: Partition, epoch: int, file: DiskFile, continues: bool) -> None:
+    def __init__(self, partition: Partition, epoch: int, file: DiskFile, content: bytes, continues: bool) -> None:
+        """Hold the epoch whose file is `file`, with this content."""
         self.epoch = epoch
         self.continues = continues
         """True if the owner before is certainly dead: its open file may be repaired and continued. Otherwise the file
@@ -68,12 +69,18 @@ class Ownership:
         self._path = partition.numbered(EPOCH, epoch)
         self._next = partition.numbered(EPOCH, epoch + 1)
         self._file = file
+        self._content = content
 
     def is_latest(self) -> bool:
         """Return True if no higher epoch was published before this call. May raise OSError."""
         # Both checks are needed. Epochs are consecutive and removed in ascending order: if the next epoch existed and
-        # was removed again, this one was removed before it.
-        return not self._partition.disk.exists(self._next) and self._partition.disk.exists(self._path)
+        # was removed again, this one was removed before it. Then a file of that name is another's: of a process that
+        # looked for the highest epoch long ago, and has not noticed yet that the one it published is in the past.
+        disk = self._partition.disk
+        try:
+            return not disk.exists(self._next) and disk.read(self._path) == self._content
+        except FileNotFoundError:
+            return False
 
     def seems_latest(self) -> bool:
         """Return `is_latest` of now for a writer that syncs meanwhile; one look suffices if `disk.ends_files`: a newer
@@ -121,7 +128,8 @@ def take(partition: Partition, owner: Owner, label: str, *, take_over: bool) -> 
             except FileNotFoundError:  # an epoch file was swept meanwhile: look again
                 continue
             path = partition.numbered(EPOCH, latest + 1)
-            file = publish_open(partition.disk, path, msgspec.json.encode(owner), token(), lock=True)
+            content = msgspec.json.encode(owner)
+            file = publish_open(partition.disk, path, content, token(), lock=True)
             if file is None:
                 continue
             taken = False
@@ -133,7 +141,7 @@ def take(partition: Partition, owner: Owner, label: str, *, take_over: bool) -> 
                 if not taken:
                     file.close()
             if taken:
-                return Ownership(partition, latest + 1, file, continues)
+                return Ownership(partition, latest + 1, file, content, continues)
     raise StoreError(
         f"{label}: other processes took {partition.path} {TAKE_ATTEMPTS_MAX} times at the same moment. Try again."
     )

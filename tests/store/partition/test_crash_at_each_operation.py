@@ -221,10 +221,10 @@ def test_p1_the_real_disk_is_asked_in_the_right_order() -> None:
     assert "sync_dir" in [operation for operation, _ in steps[linked:]]
     start = len(disk.log)
     log.append("sam", 0, Drafts().some(2))
-    assert [operation for operation, _ in disk.log[start:]] == ["write", "sync", "exists", "exists", "exists", "remove"]
+    assert [operation for operation, _ in disk.log[start:]] == ["write", "sync", "exists", "read", "exists", "remove"]
     start = len(disk.log)
     log.append("sam", 2, Drafts(NOW + 1_000_000).some(2))
-    assert [operation for operation, _ in disk.log[start:]] == ["write", "sync", "exists", "exists"]
+    assert [operation for operation, _ in disk.log[start:]] == ["write", "sync", "exists", "read"]
     assert isinstance(RealDisk().names(Path("/")), list)
 
 

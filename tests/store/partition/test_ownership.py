@@ -9,6 +9,8 @@ import pytest
 
 from everlog.events import CorruptLog, Fenced, NewerFormat, PartitionBusy
 from everlog.store import FileLog, FileStore, Partition, check
+from everlog.store.base.disk import publish_open
+from everlog.store.partition.partition import EPOCH, token
 from tests.contract.log_contract import Drafts
 from tests.store.conftest import now
 from tests.support.seeds import split
@@ -69,6 +71,26 @@ def test_p7_a_second_process_gets_the_owners_name_and_can_fence_it(store: FileSt
     log.close()
     report = check(where)
     assert report.ok and any("fenced" in note for note in report.notes)
+
+
+def test_p7_a_writer_stays_fenced_when_its_epoch_is_published_again(store: FileStore, where: Partition) -> None:
+    """A process that looked for the highest epoch long ago publishes one that later owners have swept. The writer that
+    held that epoch first was paused meanwhile: it does not take the file for its own, and acknowledges nothing.
+    """
+    drafts = Drafts()
+    paused = store.open("sam", "paused")
+    paused.append("sam", 0, drafts.some(1))
+    for name in ("second", "third"):
+        newest = store.open("sam", name, take_over=True)
+        newest.append("sam", newest.head("sam").seq, drafts.some(1))
+    assert where.numbers(EPOCH) == [3]
+    late = json.dumps({"host": "late", "pid": 7, "start": 1, "command": "late", "taken_at": 1}).encode()
+    published = publish_open(where.disk, where.numbered(EPOCH, 1), late, token(), lock=True)
+    assert published is not None
+    with pytest.raises(Fenced):
+        paused.append("sam", 1, drafts.some(1))
+    published.close()
+    assert [record.seq for record in store.reader("sam").read("sam")] == [1, 2, 3]
 
 
 def test_p7_the_owner_after_a_killed_process_continues_in_the_same_file(store: FileStore, where: Partition) -> None:
