@@ -11,8 +11,8 @@ from tests.laws.test_projections import STREAMS
 from tests.support.law import law
 
 LATER = 2_000_000_000_000_000
-OF_THE_HEAD = {"standing", "agents", "turn_records"}
-"""Projections that show the last record, of whatever kind."""
+OF_THE_HEAD = {"standing", "agents", "turn_records", "group_talk"}
+"""Projections that show the last record, of whatever kind, or the fork itself."""
 
 
 def tables(engine: Projections, name: str, as_of: int) -> dict[str, object]:

@@ -134,7 +134,8 @@ def approvals_of(agent_id: str, seq: int, chance: random.Random) -> list[Record]
         rule, manager = chance.choice([("m", ""), ("group/dynamic", "eve"), ("group/round-robin", "")])
         members = ["bob", "it's"] if manager or rule != "m" else []
         configured = AgentConfigured(model=rule, window=8000, renderer=1, labels=labels, members=members)
-        events.append(msgspec.structs.replace(configured, manager=manager))
+        background = chance.choice(["", "bob"])
+        events.append(msgspec.structs.replace(configured, manager=manager, background=background))
     for label in chance.choices(["human", "team", "rules"], k=chance.randint(0, 6)):
         edit = MemoryEdited(label=label, operation="set", text="x", limit=9, origin=chance.choice(["", "crew"]))
         events.append(chance.choice([edit, edit, BlockRemoved(label=label)]))
