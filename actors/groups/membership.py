@@ -73,5 +73,4 @@ async def check_members(searcher: Searcher, config: AgentConfigured, recorded: A
         try:
             await searcher.agent_named(name, living=True)
         except FunctionError as error:
-            words = str(error).removesuffix(" Nothing was sent.")
-            raise BadInput(f"A group needs members that exist. {words} {UNCHANGED}") from error
+            raise BadInput(f"A group needs members that exist. {error} {UNCHANGED}") from error

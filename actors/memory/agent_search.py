@@ -299,7 +299,7 @@ class AgentSearcher:
         return self._agent_id
 
     @property
-    def _company(self) -> OtherAgents:
+    def _other_agents(self) -> OtherAgents:
         if self._others is None:
             raise FunctionError("There are no other agents here.")
         return self._others
@@ -307,20 +307,20 @@ class AgentSearcher:
     async def agent_named(self, name: str, *, living: bool = False) -> str:
         """Return the name in the store of another agent. Raise FunctionError for an unknown, if `living` a gone one."""
         try:
-            return (self._company.living if living else self._company.named)(self._agent_id, name)
+            return (self._other_agents.living if living else self._other_agents.named)(self._agent_id, name)
         except (BadInput, UnknownAgent) as error:
             raise FunctionError(str(error)) from error
 
     async def agents_labelled(self, label: str) -> Sequence[str]:
         """Return the names in the store of the other agents with a label. Raise FunctionError for a blank one."""
         try:
-            return await self._aside(self._company.labelled, self._agent_id, label)
+            return await self._aside(self._other_agents.labelled, self._agent_id, label)
         except BadInput as error:
             raise FunctionError(str(error)) from error
 
     async def background_named(self, name: str) -> str:
         """Return the name of the agent that is to be this one's background agent. Raise UnknownAgent, BadInput."""
-        return await self._aside(self._company.background, self._agent_id, name)
+        return await self._aside(self._other_agents.background, self._agent_id, name)
 
     async def message(self, seq: int) -> Hit | None:
         """Return the message of that seq; None if it cannot be found by a search."""

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 
 from everlog.interfaces.common import argument_values
 
+_PATTERN_HELP = "name of the agent, or a shell pattern such as 'fleet-*'"
+
 
 def names(parser: argparse.ArgumentParser) -> None:
     """Add names and patterns of names; none stands for all agents."""
@@ -18,7 +20,7 @@ def names(parser: argparse.ArgumentParser) -> None:
 
 def name_or_pattern(parser: argparse.ArgumentParser) -> None:
     """Add the name of one agent, or a pattern for several."""
-    parser.add_argument("name", metavar="NAME", help="name of the agent, or a shell pattern such as 'fleet-*'")
+    parser.add_argument("name", metavar="NAME", help=_PATTERN_HELP)
 
 
 def label_of_each(parser: argparse.ArgumentParser) -> None:
@@ -44,9 +46,7 @@ def _label(parser: argparse.ArgumentParser, by_label: str) -> None:
 
 def optional_name_or_pattern(parser: argparse.ArgumentParser) -> None:
     """Add the name of one agent, or a pattern for several, which --label may stand for."""
-    parser.add_argument(
-        "name", metavar="NAME", nargs="?", help="name of the agent, or a shell pattern such as 'fleet-*'"
-    )
+    parser.add_argument("name", metavar="NAME", nargs="?", help=_PATTERN_HELP)
 
 
 def sorting(parser: argparse.ArgumentParser, columns: Sequence[str]) -> None:

@@ -15,10 +15,10 @@ from everlog.store.partition.manifest import OPEN, READ_ATTEMPTS_MAX, Manifest, 
 from everlog.store.partition.partition import EPOCH, MANIFEST, Partition
 from everlog.store.partition.segment import FrameScan, corrupt_error, heads_before, missing_file_error
 from everlog.store.stores.file_store import FileStore
+from everlog.store.streams.register import MARK
 
 POSITIONS_MAX = 20
 """Number of attempts to take all positions, because agents may move meanwhile."""
-MARK = ".new"
 TEMPORARY = ".tmp"
 
 
