@@ -1,6 +1,7 @@
 """`everlog serve` in front of a Ray cluster: servers are killed and replaced; agents and their streams outlive them."""
 
 import asyncio
+import re
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
@@ -85,6 +86,12 @@ class Caller:
         assert answer.is_success, answer.text
         return answer.json()
 
+    async def page(self, path: str) -> str:
+        """Read a page of the console."""
+        answer = await self._client.get(path)
+        assert answer.status_code == 200, answer.text
+        return answer.text
+
     async def events(self, path: str, after: str = "") -> AsyncIterator[SseEvent]:
         """Yield the events of a stream, until it ends or its server does."""
         headers = {"Last-Event-ID": after} if after else {}
@@ -102,6 +109,16 @@ async def calling(address: str) -> AsyncIterator[Caller]:
     """Connect to a server while the block runs."""
     async with httpx2.AsyncClient(base_url=address, timeout=60, trust_env=False) as client:
         yield Caller(client)
+
+
+async def shows_the_cluster(call: Caller) -> None:
+    """Read the console's page of the cluster: its machine, and the host of the agent that talked."""
+    shown = await call.page("/console/cluster")
+    rows = re.findall(r"<tr>(<th scope=.row.*?)</tr>", shown, re.DOTALL)
+    machine, host = (" ".join(re.sub("<[^>]+>", " ", row).split()) for row in rows)
+    assert re.search(r" runs \d+ ", machine), machine
+    assert re.match("sam dedicated idle 1 of 1 ", host), host
+    assert "No cluster runs" not in shown and 'role="alert"' not in shown
 
 
 async def through_openai(address: str) -> None:
@@ -161,6 +178,7 @@ async def conversation(everlog: Shell) -> None:
                         break
                 assert fed == [("sam", seq) for seq in range(1, head + 1)]
                 assert (await call("GET", "/cluster"))["running"]
+                await shows_the_cluster(call)
             await through_openai(address)
             server = ("--server", address)
             aside = asyncio.to_thread
@@ -170,7 +188,9 @@ async def conversation(everlog: Shell) -> None:
 
 
 def test_servers_in_front_of_a_cluster_replace_each_other(tmp_path: Path) -> None:
-    """A turn outlives the server that began it; another one resumes its stream, cancels, feeds, and serves commands."""
+    """A turn outlives the server that began it; another one resumes its stream, cancels, feeds, serves commands and the
+    console's page of the cluster.
+    """
     everlog = Shell(tmp_path / "store")
     everlog("up")
     try:
