@@ -1,8 +1,11 @@
 """Reproduce a seed, or find the seeds that detect broken guards.
 
-python -m tests.sim SEED           the calls in the world of that seed, and the verdict
-python -m tests.sim FIRST LAST     only the seeds that fail, of FIRST to LAST (exclusive)
-python -m tests.sim --mutations    for every guard of the store the first seed that fails without it
+python -m tests.sim [KIND] SEED           the calls in the world of that seed, and the verdict
+python -m tests.sim [KIND] FIRST LAST     only the seeds that fail, of FIRST to LAST (exclusive), and their number
+python -m tests.sim --mutations           for every guard of the store the first seed that fails without it
+
+Kinds of worlds: run (the default), rot, beginning, sealing, meeting, and in a bucket: bucket, bucket-meeting,
+bucket-late.
 """
 
 import sys
@@ -21,7 +24,9 @@ def main(arguments: list[str]) -> int:
         case [seed]:
             return show(scenario, seed)
         case [first, last]:
-            return sum(not judged(scenario, seed) for seed in range(first, last))
+            failed = sum(not judged(scenario, seed) for seed in range(first, last))
+            print(f"{scenario}: {failed} of {last - first} seeds fail")
+            return min(failed, 1)
         case _:
             print(__doc__)
             return 2

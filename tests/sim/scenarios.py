@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from tests.sim.bit_rot import rot
+from tests.sim.bucket.bucket_world import in_bucket, late_in_bucket, meeting_in_bucket
 from tests.sim.sim_store_world import World
 from tests.sim.simulation import simulate
 from tests.sim.trouble_mix import Habits
@@ -37,6 +38,7 @@ def meeting(seed: int) -> World:
 
 
 SCENARIOS: dict[str, Callable[[int], World]] = {
-    "run": simulate, "rot": rot, "beginning": beginning, "sealing": sealing, "meeting": meeting,
+    "run": simulate, "rot": rot, "beginning": beginning, "sealing": sealing, "meeting": meeting, "bucket": in_bucket,
+    "bucket-meeting": meeting_in_bucket, "bucket-late": late_in_bucket,
 }  # fmt: skip
 """The scenarios by name; each raises `Failed`."""
