@@ -45,7 +45,6 @@ from everlog.store.base.names import (
     url_of,
 )
 from everlog.store.base.permissions import exposure, open_appending, open_private, restrict_process
-from everlog.store.base.sidecar import FileStamp, mapped, read_whole, stamp_of, write_whole
 from everlog.store.base.source_streams import SOURCE_PREFIX, is_source, source_of, stream_of
 from everlog.store.base.store_constants import (
     APPEND_BYTES_MAX,
@@ -59,7 +58,6 @@ from everlog.store.base.store_constants import (
     SEGMENT_BYTES_MAX,
     SHARDS_MAX,
 )
-from everlog.store.base.typed_history import forget_typed, keep_typed, typed_before, typed_path
 from everlog.store.check.check_partition import CheckReport, check
 from everlog.store.check.check_register import RegisterReport, check_presence, check_register
 from everlog.store.check.check_streams import check_forks, check_moves
@@ -76,6 +74,18 @@ from everlog.store.sealed.seal_pass import seal_if_due
 from everlog.store.stores.file_store import CONFIGURATION, FileStore, check_forgets
 from everlog.store.stores.memory_store import MemoryLog, MemoryReader, MemoryStore
 from everlog.store.stores.mounts import StoreIdentity, check_one_store, check_storage, storage_warning, store_identity
+from everlog.store.stores.side_files import (
+    FileStamp,
+    change_whole,
+    create_whole,
+    mapped,
+    names_beside,
+    read_whole,
+    remove_whole,
+    stamp_of,
+    write_whole,
+)
+from everlog.store.stores.typed_history import forget_typed, keep_typed, typed_before, typed_path
 
 __all__ = [
     "APPEND_BYTES_MAX",
@@ -135,6 +145,7 @@ __all__ = [
     "bare_name",
     "batch_of",
     "block_of",
+    "change_whole",
     "check",
     "check_forgets",
     "check_forks",
@@ -145,6 +156,7 @@ __all__ = [
     "check_presence",
     "check_register",
     "check_storage",
+    "create_whole",
     "events_of",
     "export",
     "exposure",
@@ -161,12 +173,14 @@ __all__ = [
     "keeping_decoded_groups",
     "mapped",
     "name_of",
+    "names_beside",
     "names_generation",
     "open_appending",
     "open_private",
     "partition_of",
     "read_whole",
     "records_of",
+    "remove_whole",
     "restrict_process",
     "seal_if_due",
     "shard_of",

@@ -16,10 +16,18 @@ from urllib.parse import SplitResult, urlsplit
 import msgspec
 
 from everlog.actors.mcp.function_names import SERVER, SERVER_CHARS_MAX
-from everlog.actors.mcp.operator_file import LOOPBACK, check_owner, text_of, toml_value, with_table, without_table
+from everlog.actors.mcp.operator_file import (
+    LOOPBACK,
+    check_owner,
+    text_in,
+    text_of,
+    toml_value,
+    with_table,
+    without_table,
+)
 from everlog.actors.models.models_toml import KEY_NAME, SECRET, texts_in
 from everlog.events import BadInput
-from everlog.store import write_whole
+from everlog.store import change_whole
 
 FILE = "a2a.toml"
 """Name of the file, in the store."""
@@ -139,24 +147,39 @@ def check_new(root: Path, name: str, agent: RemoteAgent) -> None:
     """Raise BadInput for an entry that the file may not hold, or whose name is taken."""
     parse_agents(agent_text(name, agent), "the new entry")
     if name in remote_agents(root):
-        raise BadInput(f"There is a remote agent {name!r} already. Remove it first, or take another name.")
+        raise _taken(name)
 
 
 def add_agent(root: Path, name: str, agent: RemoteAgent) -> None:
     """Write an agent at the end of the file. All other lines stay. Raise BadInput as `check_new` does."""
     check_new(root, name, agent)
     path = root / FILE
-    write_whole(path, with_table(text_of(path), agent_text(name, agent)).encode())
+
+    def added(content: bytes | None) -> bytes:
+        before = text_in(content, path)
+        if name in parse_agents(before, str(path)):  # another process was faster
+            raise _taken(name)
+        return with_table(before, agent_text(name, agent)).encode()
+
+    change_whole(path, added)
+
+
+def _taken(name: str) -> BadInput:
+    return BadInput(f"There is a remote agent {name!r} already. Remove it first, or take another name.")
 
 
 def remove_agent(root: Path, name: str) -> None:
     """Remove the table of an agent from the file. All other lines stay. Raise BadInput if there is none."""
     remote_agent(root, name)
     path = root / FILE
-    after = without_table(text_of(path), [TABLE, name])
-    if name in parse_agents(after, str(path)):
-        raise BadInput(f"{path} names {name!r} in a form that everlog does not write. Remove it by hand.")
-    write_whole(path, after.encode())
+
+    def removed(content: bytes | None) -> bytes:
+        after = without_table(text_in(content, path), [TABLE, name])
+        if name in parse_agents(after, str(path)):
+            raise BadInput(f"{path} names {name!r} in a form that everlog does not write. Remove it by hand.")
+        return after.encode()
+
+    change_whole(path, removed)
 
 
 def agent_text(name: str, agent: RemoteAgent) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from everlog.store import write_whole
+from everlog.store import names_beside, read_whole, remove_whole, write_whole
 
 JOBS_FOLDER = "jobs"
 """Folder of the store with a file for each job of a server."""
@@ -18,13 +18,15 @@ WITHOUT_TEXTS = ("erasure",)
 
 def forget_results(root: Path) -> None:
     """Remove the results of the jobs that have ended, and keep that they did. A job that runs has none."""
-    for path in sorted((root / JOBS_FOLDER).glob("*.json")):
-        try:
-            job = msgspec.json.decode(path.read_bytes(), type=dict)
-        except FileNotFoundError:  # a server has just removed the file of an old job
+    for name in names_beside(root / JOBS_FOLDER):
+        path = root / JOBS_FOLDER / name
+        content = read_whole(path) if name.endswith(".json") else None
+        if content is None:  # a server has just removed the file of an old job
             continue
+        try:
+            job = msgspec.json.decode(content, type=dict)
         except msgspec.MsgspecError:  # it is no job, but may hold texts of one
-            path.unlink(missing_ok=True)
+            remove_whole(path)
             continue
         if job.get("result") is not None and job.get("kind") not in WITHOUT_TEXTS:
             write_whole(path, msgspec.json.encode({**job, "result": None}))

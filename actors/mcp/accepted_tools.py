@@ -15,7 +15,7 @@ import msgspec
 from everlog.actors.mcp.offered_tool import TOOLS_MAX, Offer, OfferedTool
 from everlog.actors.mcp.server_entry import ServerEntry
 from everlog.events import BadInput
-from everlog.store import read_whole, write_whole
+from everlog.store import change_whole, read_whole
 
 FILE = "mcp-accepted.json"
 """Name of the file, in the store."""
@@ -62,7 +62,10 @@ def _checksum(servers: Mapping[str, AcceptedServer]) -> str:
 def accepted_of(root: Path) -> dict[str, AcceptedServer]:
     """Return what was accepted, by server. Raise BadInput for a damaged file, StoreError."""
     path = root / FILE
-    content = read_whole(path)
+    return _parsed(read_whole(path), path)
+
+
+def _parsed(content: bytes | None, path: Path) -> dict[str, AcceptedServer]:
     if content is None:
         return {}
     try:
@@ -83,12 +86,17 @@ def _damaged(path: Path) -> BadInput:
 
 def keep_accepted(root: Path, name: str, accepted: AcceptedServer | None) -> None:
     """Write what was accepted of a server; None: nothing is accepted any more. Raise BadInput, StoreError."""
-    servers = {**accepted_of(root)}
-    servers.pop(name, None)
-    if accepted is not None:
-        servers[name] = accepted
-    file = _AcceptedFile(servers=servers, crc32c=_checksum(servers))
-    write_whole(root / FILE, msgspec.json.format(msgspec.json.encode(file), indent=1) + b"\n")
+    path = root / FILE
+
+    def kept(content: bytes | None) -> bytes:
+        servers = {**_parsed(content, path)}
+        servers.pop(name, None)
+        if accepted is not None:
+            servers[name] = accepted
+        file = _AcceptedFile(servers=servers, crc32c=_checksum(servers))
+        return msgspec.json.format(msgspec.json.encode(file), indent=1) + b"\n"
+
+    change_whole(path, kept)
 
 
 def accept(name: str, entry: ServerEntry, offer: Offer, now: int) -> AcceptedServer:

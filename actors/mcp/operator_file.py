@@ -16,21 +16,31 @@ from typing import Any
 import msgspec
 
 from everlog.events import BadInput
-from everlog.store import read_whole
+from everlog.store import read_whole, url_of
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
 def text_of(path: Path) -> str:
     """Return the text of a file; empty if there is none. Raise BadInput, StoreError."""
+    return text_in(read_whole(path), path)
+
+
+def text_in(content: bytes | None, path: Path) -> str:
+    """Return the text of a file with that content; None: there is none. Raise BadInput."""
     try:
-        return (read_whole(path) or b"").decode()
+        return (content or b"").decode()
     except UnicodeDecodeError as error:
         raise BadInput(f"{path} is no UTF-8, from byte {error.start} on. Nothing was read of it.") from error
 
 
 def check_owner(path: Path) -> None:
-    """Raise BadInput for a file that another user owns or can write to: it says what is run, and where secrets go."""
+    """Raise BadInput for a file that another user owns or can write to: it says what is run, and where secrets go.
+
+    An object has no owner: the rights on the bucket say who can write it.
+    """
+    if url_of(path):
+        return
     found = path.stat()
     if found.st_uid not in (os.geteuid(), 0) or stat.S_IMODE(found.st_mode) & (stat.S_IWGRP | stat.S_IWOTH):
         raise BadInput(

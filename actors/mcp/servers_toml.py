@@ -20,6 +20,7 @@ from everlog.actors.mcp.operator_file import (
     LOOPBACK,
     check_owner,
     header_of,
+    text_in,
     text_of,
     toml_text,
     toml_value,
@@ -29,7 +30,7 @@ from everlog.actors.mcp.operator_file import (
 from everlog.actors.mcp.server_entry import CALL_CAP_S, ServerEntry
 from everlog.actors.models.models_toml import KEY_NAME, SECRET, texts_in
 from everlog.events import BadInput
-from everlog.store import write_whole
+from everlog.store import change_whole
 
 SERVERS = "mcp.toml"
 """Name of the file, in the store."""
@@ -148,22 +149,33 @@ def add_server(root: Path, name: str, entry: ServerEntry) -> None:
     not what the file may hold.
     """
     path = servers_file(root)
-    before = text_of(path)
-    if name in servers_of(root):
-        raise BadInput(f"There is an MCP server {name!r} already. Remove it first, or take another name.")
-    after = with_table(before, entry_text(name, entry))
-    parse_servers(after, str(path))
-    write_whole(path, after.encode())
+    servers_of(root)  # checks whose file it is
+
+    def added(content: bytes | None) -> bytes:
+        before = text_in(content, path)
+        if name in parse_servers(before, str(path)):
+            raise BadInput(f"There is an MCP server {name!r} already. Remove it first, or take another name.")
+        after = with_table(before, entry_text(name, entry))
+        parse_servers(after, str(path))
+        return after.encode()
+
+    change_whole(path, added)
 
 
 def remove_server(root: Path, name: str) -> None:
     """Remove the tables of a server from the file. All other lines stay. Raise BadInput if there is none."""
     path = servers_file(root)
     server_of(root, name)
-    after = without_table(text_of(path), [TABLE, name])
-    if name in parse_servers(after, str(path)):
-        raise BadInput(f"{path} names the server {name!r} in a form that everlog does not write. Remove it by hand.")
-    write_whole(path, after.encode())
+
+    def removed(content: bytes | None) -> bytes:
+        after = without_table(text_in(content, path), [TABLE, name])
+        if name in parse_servers(after, str(path)):
+            raise BadInput(
+                f"{path} names the server {name!r} in a form that everlog does not write. Remove it by hand."
+            )
+        return after.encode()
+
+    change_whole(path, removed)
 
 
 def entry_text(name: str, entry: ServerEntry) -> str:

@@ -25,7 +25,7 @@ from everlog.actors.models.model_types import (
 )
 from everlog.actors.models.models_toml import parse_models
 from everlog.events import BadInput
-from everlog.store import FileStamp, read_whole, stamp_of, write_whole
+from everlog.store import FileStamp, change_whole, read_whole, stamp_of
 
 DESCRIPTIONS = "models.toml"
 """Name of the user's file of descriptions, in the store."""
@@ -56,7 +56,7 @@ def catalogue_of(root: Path) -> Catalogue:
     # Stamps show whether a file changed without reading it: this runs for every request.
     if before is None or before[:2] != stamps:
         endpoints, models = parse_models(_text(path), str(path))
-        before = (*stamps, Catalogue(endpoints, models, tuple(_load_probes(root)), shipped()))
+        before = (*stamps, Catalogue(endpoints, models, tuple(_probes_in(read_whole(root / FOUND))), shipped()))
         _read[path] = before
     return before[2]
 
@@ -81,10 +81,10 @@ def _text(path: Path) -> str:
         raise BadInput(f"{path} is no UTF-8, from byte {error.start} on. Nothing was read of it.") from error
 
 
-def _load_probes(root: Path) -> list[ProbeFindings]:
+def _probes_in(content: bytes | None) -> list[ProbeFindings]:
     """Return the findings of probes. A file that is damaged counts as lost: the next probe writes it again."""
     try:
-        read = msgspec.json.decode(read_whole(root / FOUND) or b"{}", type=_FoundFile)
+        read = msgspec.json.decode(content or b"{}", type=_FoundFile)
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return []
     return read.found if read.version == 1 or read.crc32c == _checksum(read.found) else []
@@ -92,10 +92,13 @@ def _load_probes(root: Path) -> list[ProbeFindings]:
 
 def save_probe(root: Path, found: ProbeFindings) -> None:
     """Store the findings of a probe, in place of earlier ones for the same model and address. Raise StoreError."""
-    others = [each for each in _load_probes(root) if (each.url, each.model) != (found.url, found.model)]
-    kept = [*others, found]
-    content = msgspec.json.format(msgspec.json.encode(_FoundFile(found=kept, crc32c=_checksum(kept))))
-    write_whole(root / FOUND, content)
+
+    def kept(content: bytes | None) -> bytes:
+        others = [each for each in _probes_in(content) if (each.url, each.model) != (found.url, found.model)]
+        all_ = [*others, found]
+        return msgspec.json.format(msgspec.json.encode(_FoundFile(found=all_, crc32c=_checksum(all_))))
+
+    change_whole(root / FOUND, kept)
 
 
 @cache

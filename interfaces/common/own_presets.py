@@ -10,6 +10,7 @@ from typing import Literal
 
 from everlog.actors.prompt import presets
 from everlog.events import BadInput
+from everlog.store import create_whole, names_beside, read_whole, remove_whole
 
 Kind = Literal["persona", "human"]
 KINDS: tuple[Kind, ...] = ("persona", "human")
@@ -20,14 +21,15 @@ _ENDING = ".txt"
 
 def names(root: Path, kind: Kind) -> list[str]:
     """Return the names of the user's presets of a kind, sorted."""
-    found = (file.stem for file in (root / "presets" / FOLDERS[kind]).glob(f"*{_ENDING}"))
+    beside = names_beside(root / "presets" / FOLDERS[kind])
+    found = (name.removesuffix(_ENDING) for name in beside if name.endswith(_ENDING))
     return sorted(name for name in found if _NAME.fullmatch(name))
 
 
 def text(root: Path, kind: Kind, name: str) -> str:
     """Return the text of a preset, of the user or shipped. Raise BadInput if there is none."""
     if name in names(root, kind):
-        return _path(root, kind, name).read_text(encoding="utf-8").rstrip("\r\n")
+        return (read_whole(_path(root, kind, name)) or b"").decode().rstrip("\r\n")
     if name in presets.names(kind):
         return presets.persona(name, presets.AGENT) if kind == "persona" else presets.human(name)
     known = ", ".join(sorted({*names(root, kind), *presets.names(kind)}))
@@ -42,9 +44,8 @@ def add(root: Path, kind: Kind, name: str, value: str) -> None:
         raise BadInput(f"There is a {kind} preset {name!r} already. Remove it first, or take another name.")
     if not value.strip():
         raise BadInput("The text of a preset is empty. Nothing was written.")
-    path = _path(root, kind, name)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(f"{value}\n", encoding="utf-8")
+    if not create_whole(_path(root, kind, name), f"{value}\n".encode()):
+        raise BadInput(f"There is a {kind} preset {name!r} already. Remove it first, or take another name.")
 
 
 def remove(root: Path, kind: Kind, name: str) -> None:
@@ -53,7 +54,7 @@ def remove(root: Path, kind: Kind, name: str) -> None:
         shipped = name in presets.names(kind)
         why = "is shipped with everlog, and stays" if shipped else "does not exist"
         raise BadInput(f"The {kind} preset {name!r} {why}. Nothing was removed.")
-    _path(root, kind, name).unlink()
+    remove_whole(_path(root, kind, name))
 
 
 def _path(root: Path, kind: Kind, name: str) -> Path:

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from everlog.events import BadInput
 from everlog.interfaces.defaults.default_keys import BY_NAME, KEYS, DefaultKey
-from everlog.store import folder_of, is_bucket_url
+from everlog.store import folder_of, is_bucket_url, read_whole, url_of
 
 STORE_FILE = "everlog.toml"
 """Name of the file of defaults in a store."""
@@ -83,7 +83,7 @@ def read_defaults(given_store: str | None, environment: Mapping[str, str]) -> De
     users = user_file(environment)
     from_user = _read(users, "user") if users is not None else {}
     root = given_store or environment.get("EVERLOG_STORE") or from_user.get("store") or BUILT_IN_STORE
-    stores = Path(str(root)).expanduser() / STORE_FILE
+    stores = _folder(str(root)) / STORE_FILE
     from_store = _read(stores, "any")
     found = {}
     for key in KEYS:
@@ -105,15 +105,17 @@ def store_folder(given: str | None, environment: Mapping[str, str] = os.environ)
 
     Inside of `applied`, EVERLOG_STORE is set if the user's file names a store.
     """
-    place = given or environment.get("EVERLOG_STORE") or BUILT_IN_STORE
+    return _folder(given or environment.get("EVERLOG_STORE") or BUILT_IN_STORE)
+
+
+def _folder(place: str) -> Path:
     return folder_of(place) if is_bucket_url(place) else Path(place).expanduser()
 
 
 def _read(path: Path, place: str) -> dict[str, str | list[str]]:
     """Return the keys and values of a file; none if it does not exist. `place`: `user`, or `any` for a store."""
     try:
-        with path.open("rb") as file:
-            content = file.read(FILE_BYTES_MAX + 1)
+        content = (read_whole(path) or b"") if url_of(path) else _beginning(path)
     except (FileNotFoundError, NotADirectoryError):
         return {}
     except OSError as error:
@@ -129,6 +131,11 @@ def _read(path: Path, place: str) -> dict[str, str | list[str]]:
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise BadInput(f"The file of defaults {path} is not TOML: {error}. Correct the file, or remove it.") from error
     return {name: _checked(path, place, name, value) for name, value in table.items()}
+
+
+def _beginning(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(FILE_BYTES_MAX + 1)
 
 
 def _checked(path: Path, place: str, name: str, value: object) -> str | list[str]:

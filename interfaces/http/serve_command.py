@@ -42,8 +42,8 @@ def serve(args: Namespace, world: CommandEnvironment, *, announce: Callable[[str
 
     if url := url_of(root_of(args)):
         raise UsageError(
-            f"`everlog serve` does not run on {url} yet: its keys, jobs and webhooks are files, which a bucket does "
-            "not have. Nothing was started. Serve a store on a disk."
+            f"`everlog serve` does not run on {url} yet: the locks by which servers share webhooks are on one machine. "
+            "Nothing was started. Serve a store on a disk."
         )
     store_of(args, world, create=True)
     is_public = args.host not in LOOPBACK

@@ -13,9 +13,11 @@ from everlog.interfaces.common.plural import plural
 from everlog.interfaces.defaults.default_files import store_folder
 from everlog.interfaces.output import json_shapes
 from everlog.store import FileStore, url_of
+from everlog.store.base.store_constants import SIDE_FILES, SIDE_FOLDERS
+from everlog.store.check.check_side_files import STORE_NAMES
 from everlog.store.copy.copy_store import copy_store
 
-COPIED = ("everlog.json", "agents", "names", "log")
+COPIED = {*STORE_NAMES, *SIDE_FILES, *(folder.split("/")[0] for folder in SIDE_FOLDERS)}
 
 
 def copy(args: Namespace, world: CommandEnvironment) -> int:
@@ -36,10 +38,11 @@ def copy(args: Namespace, world: CommandEnvironment) -> int:
         return 0
     print(
         f"Copied {plural(report.agents, 'stream')} with {plural(report.records, 'record')} to {_place(target)}: "
-        f"{plural(report.files, 'file')}, {report.bytes:,} bytes; {report.kept} were there already. All are checked."
+        f"{plural(report.files, 'file')}, {report.bytes:,} bytes; {report.kept} were there already. All are checked. "
+        f"Beside them: {plural(report.side_files, 'side file')}."
     )
     if beside:
-        print(sanitize(f"Not copied, because they are no records: {', '.join(beside)} in {source.root}."))
+        print(sanitize(f"Not copied, because they belong to one machine: {', '.join(beside)} in {source.root}."))
     return 0
 
 

@@ -3,6 +3,8 @@
 Used by all of `store`. A change of the format of folders, manifests or frames needs a new `FORMAT_VERSION`.
 """
 
+from collections.abc import Mapping
+
 FORMAT_VERSION = 1
 """Version of the directory, manifest and frame formats. A store with a higher one is refused."""
 
@@ -95,3 +97,12 @@ EXPORT_GROUP_BYTES_MAX = 4 * ROW_GROUP_BYTES + FRAME_BYTES_MAX // 2 + 8 * 1024 *
 """Uncompressed bytes of a row group of an export, at most: what waits for one more commit, and the largest commit."""
 
 assert APPEND_BYTES_MAX <= GROUP_BYTES_MAX < FRAME_BYTES_MAX
+SIDE_FILES = (
+    "a2a.toml", "endpoints-found.json", "everlog.toml", "keys.json", "mcp-accepted.json", "mcp.toml", "models.toml",
+)  # fmt: skip
+"""Names of the side files of a store."""
+SIDE_FOLDERS: Mapping[str, str | tuple[str, ...]] = {
+    "conversations": ".json", "jobs": ".json", "letta": ".json", "presets/humans": ".txt", "presets/personas": ".txt",
+    "webhooks": (".json", ".state"),
+}  # fmt: skip
+"""Folders of side files, with the endings of their names."""

@@ -17,7 +17,9 @@ from everlog.events import BadInput, CorruptLog, StoreError
 from everlog.store.base.disk import Disk, parse_json, publish, publish_open, remove_if_there, storage
 from everlog.store.base.names import hash_of
 from everlog.store.check.check_partition import check
+from everlog.store.check.check_side_files import side_files_on
 from everlog.store.copy.copy_positions import CopyPosition, bytes_of, is_newest, small_files, take_positions
+from everlog.store.copy.copy_side_files import copy_side_files
 from everlog.store.partition.epoch import this_process
 from everlog.store.partition.manifest import OPEN, FileEntry, ParquetEntry, encode
 from everlog.store.partition.partition import EPOCH, MANIFEST, Partition, parse_file_name, token
@@ -47,6 +49,8 @@ class CopyReport(msgspec.Struct):
     bytes: int = 0
     kept: int = 0
     """Files that an earlier, interrupted copy had written already."""
+    side_files: int = 0
+    """Small files beside the logs, such as keys and descriptions of models."""
 
 
 def copy_store(
@@ -66,6 +70,8 @@ def copy_store(
                 report = _Copy(source, disk, root, now).run(progress)
             except FileNotFoundError:  # an owner has sealed a file since the position was taken
                 continue
+            beside = side_files_on(source.disk, source.root), side_files_on(disk, root)
+            report.side_files = copy_side_files(beside[0], source.root, beside[1], root)
             content = source.disk.read(source.root / CONFIGURATION)
             if not publish(disk, root / CONFIGURATION, content, token()):
                 _check_same(disk.read(root / CONFIGURATION), content, root / CONFIGURATION)

@@ -7,10 +7,17 @@ listing shows every object whose put has returned.
 
 import errno
 import os
-from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+import threading
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol, TypeVar
 
 from everlog.store.base.disk import Bytes
+
+PAUSES_S = (0.1, 0.2, 0.4, 0.8, 1.6)
+"""Seconds before each further attempt of a request whose outcome is unknown."""
+ObjectTag = tuple[str, str]
+"""Version of an object, for conditions: its entity tag, and what some services have beside it."""
+T = TypeVar("T")
 
 
 class BucketError(OSError):
@@ -71,6 +78,39 @@ class Bucket(Protocol):
     def delete(self, keys: Sequence[str]) -> None:
         """Delete objects; a missing one is no error."""
         ...
+
+
+class TaggedBucket(Bucket, Protocol):
+    """A bucket that also replaces an object under the condition that it is the one that was read."""
+
+    def tag(self, key: str) -> ObjectTag | None:
+        """Return the tag of an object; None if there is none."""
+        ...
+
+    def get_tagged(self, key: str) -> tuple[bytes, ObjectTag]:
+        """Return an object, and its tag."""
+        ...
+
+    def put_over(self, key: str, content: Bytes, tag: ObjectTag) -> None:
+        """Replace the object that has this tag. Raises FileExistsError if it has another, FileNotFoundError if there is
+        none, UnknownOutcome.
+        """
+        ...
+
+
+def wait(seconds: float) -> None:
+    """Wait before a request is repeated."""
+    threading.Event().wait(seconds)
+
+
+def again(request: Callable[[], T], pause: Callable[[float], None], pauses_s: Sequence[float]) -> T:
+    """Return the answer to a request, which is repeated while its outcome is unknown. Raises OSError."""
+    for seconds in pauses_s:
+        try:
+            return request()
+        except UnknownOutcome:
+            pause(seconds)
+    return request()
 
 
 def missing(key: str) -> FileNotFoundError:

@@ -14,7 +14,6 @@ A put of unknown outcome is repeated; if the object then exists, its content tel
 write the same bytes under one name, or else it does not matter whose it is. Docs: decision 58.
 """
 
-import threading
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -23,7 +22,8 @@ from typing import TypeVar
 
 from everlog.store.base.disk import Bytes, DiskFile
 from everlog.store.base.memory_disk import memory_fd
-from everlog.store.object.bucket import Bucket, ListedObject, UnknownOutcome, missing, taken
+from everlog.store.base.store_constants import SIDE_FILES, SIDE_FOLDERS
+from everlog.store.object.bucket import PAUSES_S, Bucket, ListedObject, UnknownOutcome, again, missing, taken, wait
 from everlog.store.object.object_file import GrowingFile, TemporaryFile, WholeFile, part_key
 
 GROWING = ".open"
@@ -40,13 +40,6 @@ HIDDEN = (FOLDER, FREED)
 T = TypeVar("T")
 BESIDE_MAX = 8
 """Threads that ask the bucket while others write to it."""
-PAUSES_S = (0.1, 0.2, 0.4, 0.8, 1.6)
-"""Seconds before each further attempt of a request whose outcome is unknown."""
-
-
-def wait(seconds: float) -> None:
-    """Wait before a request is repeated."""
-    threading.Event().wait(seconds)
 
 
 class ObjectDisk:
@@ -251,12 +244,7 @@ class ObjectDisk:
 
     def _again(self, request: Callable[[], T]) -> T:
         """Return the answer to a request, which is repeated while its outcome is unknown. Raises OSError."""
-        for seconds in self._pauses_s:
-            try:
-                return request()
-            except UnknownOutcome:
-                self._pause(seconds)
-        return request()
+        return again(request, self._pause, self._pauses_s)
 
 
 def _offset(part: ListedObject) -> int:
@@ -269,7 +257,6 @@ def _end_of(parts: Sequence[ListedObject]) -> int:
 
 def foreign_keys(keys: Iterable[str]) -> list[str]:
     """Return the keys that no store writes, sorted."""
-    ours = ("agents/", "names/", "log/", "parts/")
-    return sorted(
-        key for key in keys if not key.startswith(ours) and key not in ("everlog.json", "copying.json", FOLDER)
-    )
+    ours = ("agents/", "names/", "log/", "parts/", *(f"{folder}/" for folder in SIDE_FOLDERS))
+    names = {"everlog.json", "copying.json", FOLDER, *SIDE_FILES}
+    return sorted(key for key in keys if not key.startswith(ours) and key not in names)

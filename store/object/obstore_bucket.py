@@ -12,7 +12,7 @@ from typing import Any
 
 from everlog.events import UsageError
 from everlog.store.base.disk import Bytes
-from everlog.store.object.bucket import BucketError, ListedObject, UnknownOutcome, missing, taken
+from everlog.store.object.bucket import BucketError, ListedObject, ObjectTag, UnknownOutcome, missing, taken
 
 EXTRA = "everlog[object]"
 TIMEOUT = "30s"
@@ -57,6 +57,11 @@ class ObstoreBucket:
         with _errors(self.url, key, writes=True):
             self._note(self._store.put(key, bytes(content), use_multipart=False))
 
+    def put_over(self, key: str, content: Bytes, tag: ObjectTag) -> None:
+        condition = {name: value for name, value in zip(("e_tag", "version"), tag, strict=True) if value}
+        with _errors(self.url, key, writes=True):
+            self._note(self._store.put(key, bytes(content), mode=condition, use_multipart=False))
+
     def _note(self, result: Any) -> None:
         if result.get("version") not in (None, "null"):
             self.keeps_versions = True
@@ -68,6 +73,18 @@ class ObstoreBucket:
             size = self._store.head(key)["size"]
             end = size if length is None else min(size, start + length)
             return bytes(self._store.get_range(key, start=start, end=end)) if start < end else b""
+
+    def get_tagged(self, key: str) -> tuple[bytes, ObjectTag]:
+        with _errors(self.url, key):
+            found = self._store.get(key)
+            return bytes(found.bytes()), _tag_of(found.meta)
+
+    def tag(self, key: str) -> ObjectTag | None:
+        try:
+            with _errors(self.url, key):
+                return _tag_of(self._store.head(key))
+        except FileNotFoundError:
+            return None
 
     def get_all(self, keys: Sequence[str]) -> list[bytes]:
         if len(keys) < 2:
@@ -105,6 +122,10 @@ class ObstoreBucket:
                     self._store.delete(key)
             except FileNotFoundError:
                 continue
+
+
+def _tag_of(meta: Any) -> ObjectTag:
+    return meta["e_tag"] or "", meta["version"] or ""
 
 
 @contextmanager

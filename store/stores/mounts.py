@@ -155,7 +155,7 @@ def check_storage(path: Path, text: str | None = None) -> None:
     """
     if url := url_of(path):
         raise StoreError(
-            f"{url} is in a bucket, and a cluster does not run on a bucket yet: its nodes share files beside the logs. "
+            f"{url} is in a bucket, and a cluster does not run on a bucket yet: its address is a file. "
             f"Nothing was started. Run its agents in one process at a time (--runtime local). {INSTEAD}"
         )
     mount = mount_of(path, text)

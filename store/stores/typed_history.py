@@ -14,7 +14,7 @@ import msgspec
 from everlog.store.base.disk import storage
 from everlog.store.base.names import hash_of
 from everlog.store.base.permissions import make_folders, open_private
-from everlog.store.base.sidecar import read_whole, write_whole
+from everlog.store.stores.side_files import FOLDER_FILES
 
 FOLDER = "history"
 QUERIES = "sql"
@@ -33,7 +33,7 @@ def typed_path(root: Path, agent_id: str | None) -> Path:
 def typed_before(path: Path) -> list[str]:
     """Return the entries of a history, oldest first; those that cannot be read are left out. Raises StoreError."""
     found = []
-    for line in (read_whole(path) or b"").splitlines():
+    for line in _content(path).splitlines():
         try:
             found.append(msgspec.json.decode(line, type=str))
         except (msgspec.DecodeError, UnicodeDecodeError):  # the end of a write that was cut off
@@ -58,8 +58,14 @@ def keep_typed(path: Path, text: str) -> None:
             file.write(entry)
             size = file.tell()
     if size > TYPED_BYTES_MAX:
-        lines = (read_whole(path) or b"").splitlines(keepends=True)
-        write_whole(path, b"".join(_newest(lines, TYPED_BYTES_MAX // 2)))
+        lines = _content(path).splitlines(keepends=True)
+        FOLDER_FILES.write(path, b"".join(_newest(lines, TYPED_BYTES_MAX // 2)))
+
+
+def _content(path: Path) -> bytes:
+    """Return the content of a history. It stays on the machine on which it was typed, also if the store is a bucket."""
+    found = FOLDER_FILES.read(path)
+    return b"" if found is None else found[0]
 
 
 def _newest(lines: list[bytes], bytes_max: int) -> list[bytes]:

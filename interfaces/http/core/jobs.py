@@ -20,7 +20,7 @@ from everlog.interfaces.http.core.tenant_problems import problem_for
 from everlog.interfaces.http.core.tenants import TenantNames
 from everlog.interfaces.wire.jobs import JobKind, JobProgress, JobShape
 from everlog.interfaces.wire.problems import Problem
-from everlog.store import open_private, write_whole
+from everlog.store import create_whole, names_beside, read_whole, remove_whole, write_whole
 
 BEAT_S = 2.0
 """Time between two signs of life."""
@@ -65,9 +65,10 @@ class JobFolder:
         """Return a job; None if there is none."""
         if time_of(job) is None:
             return None
+        content = read_whole(self._folder / f"{job}.json")
         try:
-            return msgspec.json.decode((self._folder / f"{job}.json").read_bytes(), type=JobFile)
-        except (FileNotFoundError, msgspec.MsgspecError):
+            return None if content is None else msgspec.json.decode(content, type=JobFile)
+        except msgspec.MsgspecError:
             return None
 
     def write(self, job: JobFile) -> None:
@@ -76,20 +77,16 @@ class JobFolder:
 
     def begin(self, job: JobFile) -> JobFile:
         """Write a new job, and return it; return the job of that id if there is one, also if two servers begin it."""
-        self._folder.mkdir(mode=0o700, exist_ok=True)
         self._forget_old()
-        try:
-            with open_private(self._folder / f"{job.id}.json", "xb") as file:
-                file.write(msgspec.json.encode(job))
-        except FileExistsError:
-            return self.read(job.id) or job
-        return job
+        if create_whole(self._folder / f"{job.id}.json", msgspec.json.encode(job)):
+            return job
+        return self.read(job.id) or job
 
     def all(self, limit: int, wanted: Callable[[JobFile], bool]) -> list[JobFile]:
         """Return jobs, the newest first."""
         found: list[JobFile] = []
-        for path in sorted(self._folder.glob("*.json"), reverse=True):
-            job = self.read(path.stem)
+        for name in self._newest():
+            job = self.read(name.removesuffix(".json"))
             if job is not None and wanted(job):
                 found.append(job)
             if len(found) == limit:
@@ -97,9 +94,12 @@ class JobFolder:
         return found
 
     def _forget_old(self) -> None:
-        paths = sorted(self._folder.glob("*.json"), reverse=True)
-        for path in paths[KEPT_MAX:]:
-            path.unlink(missing_ok=True)
+        for name in self._newest()[KEPT_MAX:]:
+            remove_whole(self._folder / name)
+
+    def _newest(self) -> list[str]:
+        """Return the names of the files, the newest first."""
+        return [name for name in reversed(names_beside(self._folder)) if name.endswith(".json")]
 
 
 JobWork = Callable[[Callable[[int, int], None]], Awaitable[Mapping[str, Any]]]

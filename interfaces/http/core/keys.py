@@ -6,20 +6,17 @@ is refused at the next request, by every server in front of the store.
 Used by the guards of every surface and by `everlog keys`.
 """
 
-import fcntl
 import hashlib
 import hmac
 import re
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal
 
 import msgspec
 
 from everlog.events import BadInput
-from everlog.store import FileStamp, open_private, read_whole, stamp_of, write_whole
-from everlog.store.base.disk import storage
+from everlog.store import FileStamp, change_whole, read_whole, stamp_of
 
 Role = Literal["read", "talk", "admin"]
 """Permission of a key: `read` agents; `talk` to them and edit their memory; `admin`: also create, delete and erase
@@ -66,7 +63,6 @@ class KeyRing:
 
     def __init__(self, root: Path) -> None:
         self._path = root / FILE
-        self._lock_path = root / f"{FILE}.lock"
         self._read: FileStamp | None = None
         self._keys: dict[str, KeyEntry] = {}
 
@@ -102,8 +98,7 @@ class KeyRing:
         entry = KeyEntry(
             id=key_id, name=name, sha256=digest_of(key), role=role, tenant=tenant, created_at=now, expires_at=expires_at
         )
-        with self._changing() as keys:
-            keys.append(entry)
+        self._change(lambda keys: [*keys, entry])
         return entry
 
     def make_link(self, *, key: str, key_id: str, now: int, expires_at: int) -> KeyEntry:
@@ -111,9 +106,8 @@ class KeyRing:
         entry = KeyEntry(
             id=key_id, name=LINK_NAME, sha256=digest_of(key), role="admin", created_at=now, expires_at=expires_at
         )
-        with self._changing() as keys:
-            keys[:] = [one for one in keys if one.name not in {LINK_NAME, SESSION_NAME} or one.is_valid(now)]
-            keys.append(entry)
+        passing = (LINK_NAME, SESSION_NAME)
+        self._change(lambda keys: [*(one for one in keys if one.name not in passing or one.is_valid(now)), entry])
         return entry
 
     def use_link(self, link: str, *, key: str, key_id: str, now: int, expires_at: int) -> KeyEntry | None:
@@ -124,50 +118,54 @@ class KeyRing:
         if known is None or known.name != LINK_NAME:
             return None  # any sender may ask: only a link that counts is worth a lock and a write
         digest = digest_of(link)
-        with self._changing() as keys:
-            for place, entry in enumerate(keys):
-                if entry.name == LINK_NAME and entry.is_valid(now) and hmac.compare_digest(entry.sha256, digest):
-                    keys[place] = msgspec.structs.replace(
-                        entry, id=key_id, name=SESSION_NAME, sha256=digest_of(key), created_at=now,
-                        expires_at=expires_at,
-                    )  # fmt: skip
-                    return keys[place]
-        return None
+        session = msgspec.structs.replace(
+            known, id=key_id, name=SESSION_NAME, sha256=digest_of(key), created_at=now, expires_at=expires_at
+        )
+
+        def exchange(keys: list[KeyEntry]) -> list[KeyEntry]:
+            # A link that is not there any more was used by another caller.
+            return [session if hmac.compare_digest(one.sha256, digest) else one for one in keys]
+
+        return session if session in self._change(exchange) else None
 
     def revoke(self, key_id: str, now: int, owns: Callable[[KeyEntry], bool] = lambda _: True) -> KeyEntry:
         """Revoke a key, at once and for ever, and return its entry. `owns`: the keys that the caller may revoke.
 
         `key_id` may be the beginning of an id, if only one key has it. Raises BadInput for an unknown key.
         """
-        with self._changing() as keys:
-            places = [place for place, entry in enumerate(keys) if entry.id.startswith(key_id) and owns(entry)]
-            if len(places) != 1 or not key_id:
-                found = "there is none" if not places else f"there are {len(places)}"
+
+        def revoked(keys: list[KeyEntry]) -> list[KeyEntry]:
+            meant = [entry for entry in keys if entry.id.startswith(key_id) and owns(entry)]
+            if len(meant) != 1 or not key_id:
+                found = "there is none" if not meant else f"there are {len(meant)}"
                 raise BadInput(
                     f"A key whose id begins with {key_id!r} is needed, and {found}: see `everlog keys list`."
                 )
-            entry = keys[places[0]]
-            if entry.revoked_at is None:
-                keys[places[0]] = entry = msgspec.structs.replace(entry, revoked_at=now)
-        return entry
+            after = msgspec.structs.replace(meant[0], revoked_at=meant[0].revoked_at or now)
+            return [after if entry is meant[0] else entry for entry in keys]
 
-    @contextmanager
-    def _changing(self) -> Iterator[list[KeyEntry]]:
-        """Lock the file against other processes, yield its keys, and write what the block made of them."""
-        with storage("lock", self._lock_path), open_private(self._lock_path, "ab") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            keys = self._load()
-            yield keys
-            write_whole(self._path, msgspec.json.format(msgspec.json.encode(_KeyFile(keys)), indent=1) + b"\n")
+        return next(entry for entry in self._change(revoked) if entry.id.startswith(key_id) and owns(entry))
+
+    def _change(self, change: Callable[[list[KeyEntry]], list[KeyEntry]]) -> list[KeyEntry]:
+        """Write what `change` makes of the keys, and return that. No other process's change is lost."""
+        keys: dict[str, KeyEntry] = {}
+
+        def changed(content: bytes | None) -> bytes:
+            nonlocal keys
+            keys = {entry.id: entry for entry in change(self._parsed(content))}
+            file = _KeyFile(list(keys.values()))
+            return msgspec.json.format(msgspec.json.encode(file), indent=1) + b"\n"
+
+        change_whole(self._path, changed)
+        return list(keys.values())
 
     def _refresh(self) -> None:
         stamp = stamp_of(self._path)
         if stamp != self._read:
-            self._keys = {entry.id: entry for entry in self._load()}
+            self._keys = {entry.id: entry for entry in self._parsed(read_whole(self._path))}
             self._read = stamp
 
-    def _load(self) -> list[KeyEntry]:
-        content = read_whole(self._path)
+    def _parsed(self, content: bytes | None) -> list[KeyEntry]:
         if content is None:
             return []
         try:

@@ -12,7 +12,7 @@ import msgspec
 
 from everlog.interfaces.http.letta.letta_calls import refused
 from everlog.interfaces.http.runs.agent_digests import digest_of
-from everlog.store import read_whole, write_whole
+from everlog.store import read_whole, remove_whole, write_whole
 from everlog.store.base.disk import parse_json
 
 FOLDER = "letta"
@@ -47,7 +47,7 @@ def write_labels(root: Path, stream: str, labels: AgentLabels) -> None:
     if len(content) > BYTES_MAX:
         raise refused(f"Description, tags and metadata together have up to {BYTES_MAX:,} bytes, not {len(content):,}.")
     if labels == NO_LABELS:
-        _path(root, stream).unlink(missing_ok=True)
+        remove_whole(_path(root, stream))
         return
     write_whole(_path(root, stream), content)
 

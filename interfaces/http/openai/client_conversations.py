@@ -11,8 +11,8 @@ from typing import Any
 
 import msgspec
 
-from everlog.store import read_whole, write_whole
-from everlog.store.base.disk import parse_json, storage
+from everlog.store import read_whole, remove_whole, write_whole
+from everlog.store.base.disk import parse_json
 
 FOLDER = "conversations"
 PREFIX = "conv_"
@@ -53,5 +53,4 @@ class ConversationFolder:
 
     def delete(self, conversation: str) -> None:
         """Delete a conversation's file. Raises StoreError."""
-        with storage("delete a conversation in", self._folder):
-            (self._folder / f"{conversation}.json").unlink(missing_ok=True)
+        remove_whole(self._folder / f"{conversation}.json")

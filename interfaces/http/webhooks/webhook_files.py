@@ -17,7 +17,7 @@ from typing import TypeVar
 import msgspec
 
 from everlog.events import CorruptLog
-from everlog.store import read_whole, write_whole
+from everlog.store import names_beside, read_whole, remove_whole, stamp_of, write_whole
 from everlog.store.base.disk import storage
 from everlog.store.base.permissions import create_file
 
@@ -74,8 +74,7 @@ class WebhookFiles:
 
     def all(self) -> list[Webhook]:
         """Return all webhooks, oldest first. Raises StoreError, CorruptLog."""
-        with storage("list the webhooks in", self._folder):
-            names = sorted(path.name for path in self._folder.glob("*.json"))
+        names = [name for name in names_beside(self._folder) if name.endswith(".json")]
         found = (self._read(self._folder / name, Webhook) for name in names)
         return sorted((webhook for webhook in found if webhook is not None), key=lambda one: (one.created_at, one.id))
 
@@ -87,7 +86,7 @@ class WebhookFiles:
 
     def exists(self, webhook_id: str) -> bool:
         """Return True unless the webhook was removed."""
-        return (self._folder / f"{webhook_id}.json").exists()
+        return stamp_of(self._folder / f"{webhook_id}.json") is not None
 
     def state(self, webhook_id: str) -> WebhookState | None:
         """Return the state of a webhook; None if it was removed."""
@@ -99,9 +98,10 @@ class WebhookFiles:
 
     def remove(self, webhook_id: str) -> None:
         """Remove a webhook: no server begins another delivery."""
-        with storage("remove a webhook in", self._folder):
-            for ending in ("json", "state", "lock"):  # the id is never used again, so the lock's file can go too
-                (self._folder / f"{webhook_id}.{ending}").unlink(missing_ok=True)
+        for ending in ("json", "state"):
+            remove_whole(self._folder / f"{webhook_id}.{ending}")
+        with storage("remove a webhook in", self._folder):  # the id is never used again, so the lock's file can go too
+            (self._folder / f"{webhook_id}.lock").unlink(missing_ok=True)
 
     @contextmanager
     def held(self, webhook_id: str, *, wait: bool = False) -> Iterator[bool]:

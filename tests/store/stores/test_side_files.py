@@ -6,9 +6,36 @@ from pathlib import Path
 
 import pytest
 
+from everlog.actors.a2a import remote_agents
+from everlog.actors.erasure import job_results
+from everlog.actors.mcp import accepted_tools, servers_toml
+from everlog.actors.models import model_catalogue
 from everlog.actors.models.model_catalogue import DESCRIPTIONS, catalogue_of
 from everlog.events import BadInput, StoreError
+from everlog.interfaces.common import own_presets
+from everlog.interfaces.defaults import default_files
+from everlog.interfaces.http.core import keys
+from everlog.interfaces.http.letta import agent_labels
+from everlog.interfaces.http.openai import client_conversations
+from everlog.interfaces.http.webhooks import webhook_files
 from everlog.store import read_whole
+from everlog.store.base.store_constants import SIDE_FILES, SIDE_FOLDERS
+
+
+def test_every_side_file_is_named_where_stores_are_copied() -> None:
+    """The list of side files, by which a store is copied and foreign objects are told, has each file that a module
+    keeps beside the logs.
+    """
+    files = {
+        remote_agents.FILE, accepted_tools.FILE, servers_toml.SERVERS, model_catalogue.DESCRIPTIONS,
+        model_catalogue.FOUND, default_files.STORE_FILE, keys.FILE,
+    }  # fmt: skip
+    folders = {
+        job_results.JOBS_FOLDER, agent_labels.FOLDER, client_conversations.FOLDER, webhook_files.FOLDER,
+        *(f"presets/{folder}" for folder in own_presets.FOLDERS.values()),
+    }  # fmt: skip
+    assert set(SIDE_FILES) == files
+    assert SIDE_FOLDERS.keys() == folders
 
 
 def test_a_pipe_a_device_or_a_folder_in_place_of_a_file_is_refused(

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from everlog.store.base import typed_history
-from everlog.store.base.typed_history import forget_typed, keep_typed, typed_before, typed_path
+from everlog.store.stores import typed_history
+from everlog.store.stores.typed_history import forget_typed, keep_typed, typed_before, typed_path
 
 
 def test_entries_come_back_in_order_with_their_line_breaks(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ def s3_server() -> Iterator[str]:
 
 def make_bucket(address: str, name: str, *, versions: bool = False) -> None:
     """Create a bucket; with `versions` it keeps what is replaced and deleted."""
-    client = _client(address)
+    client = client_of(address)
     client.create_bucket(Bucket=name)
     client.close()
     if versions:
@@ -34,12 +34,13 @@ def make_bucket(address: str, name: str, *, versions: bool = False) -> None:
 
 def keep_versions(address: str, name: str) -> None:
     """Switch versioning on for a bucket."""
-    client = _client(address)
+    client = client_of(address)
     client.put_bucket_versioning(Bucket=name, VersioningConfiguration={"Status": "Enabled"})
     client.close()
 
 
-def _client(address: str) -> Any:
+def client_of(address: str) -> Any:
+    """Return another client of the service."""
     import boto3
 
     return boto3.client(
