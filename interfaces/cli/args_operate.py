@@ -45,8 +45,14 @@ Each file is checked against its digest, and the whole copy against the chains
 of all agents, before TO counts as a store. If the copy is interrupted, the same
 command continues it. The agents of FROM can be used meanwhile: the copy has
 what was stored when its positions were taken. The copy is the same store: use
-one of the two. Files beside the logs (keys, servers) are named, not copied; the
-index of the archive is derived again."""
+one of the two. Files beside the logs (keys, servers, webhooks) are copied, too;
+the index of the archive is derived again."""
+_CHECK = """\
+Checks all of a store, in a folder or a bucket, and changes nothing: every byte
+of every log as `everlog log check --all --deep`, the files beside the logs,
+and what is there that is not everlog's. Of a bucket also rules that delete
+objects, and old versions, which no erasure reaches: with everlog[object-check],
+and if the service tells. Exit code 1 if a line is fail."""
 
 
 def _copying(parser: argparse.ArgumentParser) -> None:
@@ -120,6 +126,15 @@ COMMANDS = (
         "everlog store copy ~/.everlog s3://my-bucket/agents",
         (_copying, json),
         _COPY,
+    ),
+    CommandSpec(
+        "store check",
+        "operate.check_command:check",
+        "check all of a store: its logs, the files beside them, and its bucket",
+        "everlog store check",
+        (json,),
+        _CHECK,
+        reads_only=True,
     ),
     CommandSpec(
         "completion",

@@ -4,22 +4,17 @@ Called by `cli.command_run`. A finding names its cure; the exit code is 1 if a f
 """
 
 import os
-import sys
 from argparse import Namespace
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
-from everlog.interfaces.common.error_output import sanitize
 from everlog.interfaces.common.front_end import CommandEnvironment
 from everlog.interfaces.common.open_store import root_of
-from everlog.interfaces.common.plural import plural
 from everlog.interfaces.defaults.default_files import applied
-from everlog.interfaces.operate.findings import Finding, FindingLevel
+from everlog.interfaces.operate.findings import Finding, print_findings
 from everlog.interfaces.operate.machine_checks import check_defaults, check_machine, check_zone
 from everlog.interfaces.operate.service_checks import check_cluster, check_models
 from everlog.interfaces.operate.store_checks import check_store
 from everlog.interfaces.output import json_shapes
-
-COLOURS: Mapping[FindingLevel, str] = {"ok": "32", "warn": "33", "fail": "31"}
 
 
 def doctor(args: Namespace, world: CommandEnvironment) -> int:
@@ -29,15 +24,7 @@ def doctor(args: Namespace, world: CommandEnvironment) -> int:
     if args.json:
         print(json_shapes.line({"healthy": not failed, "findings": [one._asdict() for one in findings]}))
         return int(failed)
-    colours = sys.stdout.isatty() and "NO_COLOR" not in os.environ
-    for one in findings:
-        level = f"{one.level:4}"
-        print(f"\x1b[{COLOURS[one.level]}m{level}\x1b[0m" if colours else level, end="  ")
-        print(sanitize(f"{one.check}: {one.said}"))
-        if one.cure:
-            print(sanitize(f"      -> {one.cure}"))
-    counts = {level: sum(one.level == level for one in findings) for level in ("warn", "fail")}
-    print(f"{plural(counts['fail'], 'failure')}, {plural(counts['warn'], 'warning')}.")
+    print_findings(findings)
     return int(failed)
 
 

@@ -102,7 +102,33 @@ class _LogTask:
 
 def check(args: Namespace, world: CommandEnvironment) -> int:
     """Run `everlog log check` and return its exit code."""
-    doing = _LogTask(args, store_of(args, world), "checking", restoring=True)
+    store = store_of(args, world)
+    found = check_logs(args, store)
+    if open_to_others := exposure(store.root):
+        warn(sanitize(open_to_others))
+    for wrong in found.contradictions:
+        complain(sanitize(wrong))
+    if args.json:
+        print(json_shapes.line(found.logs if args.all else found.logs[0]))
+    sys.stdout.flush()
+    return int(not found.fine)
+
+
+class LogFindings(NamedTuple):
+    """Findings of `check_logs`."""
+
+    logs: list[LogObject]
+    """Report of each log, in the form of JSON."""
+    contradictions: list[str]
+    """Faults that no log has by itself: of the register, of moves and of forks."""
+    fine: bool
+
+
+def check_logs(args: Namespace, store: FileStore) -> LogFindings:
+    """Check the log of the named agent, or with --all every log and the register. Print each report, unless --json is
+    given.
+    """
+    doing = _LogTask(args, store, "checking", restoring=True)
     fine = True
     for part, what in doing.each():
         with progress_bar.shown(what) as moved:
@@ -116,12 +142,8 @@ def check(args: Namespace, world: CommandEnvironment) -> int:
     registered = check_register(doing.store, None if args.all else [name_of(args.name)])
     for note in registered.notes if not args.json else ():
         print(sanitize(f"register: {note}"))
-    if open_to_others := exposure(doing.store.root):
-        warn(sanitize(open_to_others))
-    for wrong in dict.fromkeys([*registered.errors, *_check_streams(args, doing.store)]):
-        fine = False
-        complain(sanitize(wrong))
-    return doing.done(fine=fine)
+    wrong = list(dict.fromkeys([*registered.errors, *_check_streams(args, doing.store)]))
+    return LogFindings(doing.found, wrong, fine and not wrong)
 
 
 def _check_streams(args: Namespace, store: FileStore) -> list[str]:

@@ -112,7 +112,8 @@ def test_a_plain_installation_brings_nothing_for_tests_or_single_file_types() ->
     apart = {re.split(r"[\[<>=]", need)[0] for extra in extras.values() for need in extra}
     assert plain & apart == set(), "name a package once: as a dependency, or in an extra"
     assert {"pytest", "pandas", "mypy", "ruff", "pypdf", "python-docx", "xllamacpp"} <= apart
-    assert "everlog[a2a,documents,local,mcp,object,serve]" in extras["dev"], "the tests read documents and model files"
+    readers = "everlog[a2a,documents,local,mcp,object,object-check,serve]"
+    assert readers in extras["dev"], "the tests read documents and model files"
 
 
 def test_the_version_is_stated_once() -> None:
