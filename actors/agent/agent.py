@@ -177,7 +177,7 @@ class Agent(EventWriter):
 
             await check_members(self.searcher(None, self._turn), configured, recorded)
         if settings.background:
-            name = await self.searcher(None, self._turn).background_named(settings.background)
+            name = await self.searcher(None, self._turn).others.background(settings.background)
             configured = msgspec.structs.replace(configured, background=name)
         return configured
 

@@ -244,9 +244,9 @@ class LocalSystem:
         from everlog.actors.memory.agent_search import AgentSearcher
 
         if context is None:
-            return AgentSearcher(seat.projections, agent_id, HEAD, "UTC", others=StoreAgents(self.store))
+            return AgentSearcher(seat.projections, agent_id, HEAD, "UTC", others=StoreAgents(self.store, agent_id))
         return AgentSearcher.during(
-            seat.projections, context, turn, self._services.archive, seat.journal, StoreAgents(self.store)
+            seat.projections, context, turn, self._services.archive, seat.journal, StoreAgents(self.store, agent_id)
         )
 
     def fork(self, agent_id: str, name: str, *, at: int | datetime | None = None, by: str = "") -> fork_agent.NewFork:

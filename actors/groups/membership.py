@@ -6,7 +6,7 @@ from everlog.actors.groups.rules import DONE, RULES
 from everlog.actors.mail.names import spoken
 from everlog.actors.models.model_types import GROUP
 from everlog.actors.ports.effects import Searcher
-from everlog.events import AgentConfigured, BadInput, FunctionError
+from everlog.events import AgentConfigured, BadInput, UnknownAgent
 
 MEMBERS_MAX = 16
 SPEECHES_MAX = 32
@@ -71,6 +71,6 @@ async def check_members(searcher: Searcher, config: AgentConfigured, recorded: A
         if name == spoken(searcher.agent_id):
             raise BadInput(f"{name!r} cannot be a member of itself. {UNCHANGED}")
         try:
-            await searcher.agent_named(name, living=True)
-        except FunctionError as error:
+            await searcher.others.named(name, living=True)
+        except (BadInput, UnknownAgent) as error:
             raise BadInput(f"A group needs members that exist. {error} {UNCHANGED}") from error

@@ -18,7 +18,7 @@ from everlog.actors.functions.tools import Tool, own_tool
 from everlog.actors.mail.letters import names_in
 from everlog.actors.mail.names import spoken
 from everlog.actors.memory.core_memory import FunctionMemory
-from everlog.events import AgentMessageSent, FunctionError
+from everlog.events import AgentMessageSent, BadInput, FunctionError, UnknownAgent
 from everlog.events.times import MICROSECONDS
 
 TEXT_CHARS_MAX = 20_000
@@ -73,7 +73,10 @@ async def _message_agents(desk: FunctionMemory, label: str, message: str) -> str
         message: What to say to them.
     """
     _check_text(message)
-    to = await desk.searcher.agents_labelled(label)
+    try:
+        to = await desk.searcher.others.labelled(label)
+    except BadInput as error:
+        raise FunctionError(str(error)) from error
     rows = await desk.searcher.rows("agent_messages")
     if _origin(rows, desk.turn).by_agent:
         raise FunctionError(
@@ -108,7 +111,10 @@ def _check_text(message: str) -> None:
 async def _send(desk: FunctionMemory, name: str, message: str, expires_at: int) -> None:
     """Leave the event of a message. Raise FunctionError for one that may not be sent."""
     _check_text(message)
-    to = await desk.searcher.agent_named(name)
+    try:
+        to = await desk.searcher.others.named(name)
+    except (BadInput, UnknownAgent) as error:
+        raise FunctionError(f"{error} Nothing was sent.") from error
     own = desk.searcher.agent_id
     if to == own:
         raise FunctionError("That is you. Nothing was sent.")

@@ -43,9 +43,10 @@ def _tenant_of(agent_id: str) -> str:
     return agent_id.removesuffix(spoken(agent_id))
 
 
-def other_agent(agent_id: str, name: str, registry: Registry, undone: str = " Nothing was sent.") -> str:
+def other_agent(agent_id: str, name: str, registry: Registry) -> str:
     """Return the name in the store of the agent that `agent_id` calls `name`. Raise BadInput for an impossible name,
-    and UnknownAgent, with similar names of the same tenant and the words `undone`, if there is no such agent.
+    and UnknownAgent, with similar names of the same tenant, if there is no such agent: the caller says what was left
+    undone.
     """
     prefix = _tenant_of(agent_id)
     stored = name_of(prefix + name.strip())
@@ -58,7 +59,7 @@ def other_agent(agent_id: str, name: str, registry: Registry, undone: str = " No
         there = [spoken(one) for one in registry.agents() if one != agent_id and _tenant_of(one) == prefix]
         near = difflib.get_close_matches(name, there, n=3, cutoff=0.5) if len(there) <= COMPARED_MAX else ()
         hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
-        raise UnknownAgent(f"There is no agent {name!r}.{hint}{undone}") from None
+        raise UnknownAgent(f"There is no agent {name!r}.{hint}") from None
     return stored
 
 
@@ -77,47 +78,45 @@ _UNCHANGED = "Nothing was changed."
 
 
 class StoreAgents:
-    """The agents of one store, as others look for them."""
+    """The agents of a store, as one of them looks for the others. See `effects.OtherAgents` for the contract."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, agent_id: str) -> None:
         self._store = store
+        self._agent_id = agent_id
 
-    def named(self, agent_id: str, name: str) -> str:
-        """Return the name in the store of the agent that `agent_id` calls `name`. Raise BadInput, UnknownAgent."""
-        return other_agent(agent_id, name, self._store)
-
-    def living(self, agent_id: str, name: str) -> str:
-        """Return the same as `named`. Raise UnknownAgent also for an agent that was deleted, which its log says. Errors
-        do not say what was left undone: the caller does.
-        """
-        found = other_agent(agent_id, name, self._store, "")
-        if self._background_of(found) is None:
+    async def named(self, name: str, *, living: bool = False) -> str:
+        """Return the name in the store of the agent that this one calls `name`. Raise BadInput, UnknownAgent."""
+        found = other_agent(self._agent_id, name, self._store)
+        if living and self._background_of(found) is None:
             raise UnknownAgent(f"The agent {name!r} was deleted.")
         return found
 
-    def labelled(self, agent_id: str, label: str) -> Sequence[str]:
-        """Return the names in the store of all agents of the same tenant with a label, but for `agent_id`, sorted.
+    async def labelled(self, label: str) -> Sequence[str]:
+        """Return the names in the store of the other agents of the tenant with a label, sorted.
 
         One query over the logs of all agents: 0.2 s for 10,000. Raises BadInput for a blank label; CorruptLog,
         StoreError.
         """
         if not label.strip():
             raise BadInput("A label is not blank.")
-        own = _tenant_of(agent_id)
         from everlog.actors.memory.fleet_rows import fleet_rows  # most agents never write to a label
 
         found = [row["agent_id"] for row in fleet_rows(self._store, labelled_query([label.strip()]))]
-        return [one for one in found if _tenant_of(one) == own and one != agent_id]
+        own = _tenant_of(self._agent_id)
+        return [one for one in found if _tenant_of(one) == own and one != self._agent_id]
 
-    def background(self, agent_id: str, name: str) -> str:
-        """Return the name, as the tenant says it, of the agent that is to be the background agent of `agent_id`.
+    async def background(self, name: str) -> str:
+        """Return the name, as the tenant says it, of the agent that is to be the background agent of this one.
 
         Raises UnknownAgent, also for a deleted one; BadInput for the agent itself, and for a circle of agents that
         would tell each other what they do. Reads the newest configurations of the agents in a row.
         """
-        own, other = spoken(agent_id), other_agent(agent_id, name, self._store, f" {_UNCHANGED}")
+        try:
+            own, other = spoken(self._agent_id), other_agent(self._agent_id, name, self._store)
+        except UnknownAgent as error:
+            raise UnknownAgent(f"{error} {_UNCHANGED}") from None
         circle = [own, spoken(other)]
-        if other == agent_id:
+        if other == self._agent_id:
             raise BadInput(f"An agent cannot work in its own background. Name another agent. {_UNCHANGED}")
         following = self._background_of(other)
         if following is None:
@@ -129,7 +128,7 @@ class StoreAgents:
             if following in circle:  # made at the same time in two places; turns that come of it wake none of them
                 break
             circle.append(following)
-            following = self._background_of(_tenant_of(agent_id) + following)
+            following = self._background_of(_tenant_of(self._agent_id) + following)
         return circle[1]
 
     def _background_of(self, name: str) -> str | None:

@@ -6,7 +6,7 @@ Used by the agent's search functions through `local_system.py`, by `AgentView`, 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -14,10 +14,20 @@ from everlog.actors.memory import derived_search
 from everlog.actors.memory.joint_search import RESULTS_MAX, covered, merged, page_of, places_of, relevance, scored
 from everlog.actors.memory.reranked_search import reranked
 from everlog.actors.ports.agent_constants import PAGE_RESULTS, PAGES_MAX, PASSAGE_CHARS
-from everlog.actors.ports.effects import ANYTHING, ArchiveClient, Filters, Hit, Page, Place, ThreadRunner, in_place
+from everlog.actors.ports.effects import (
+    ANYTHING,
+    ArchiveClient,
+    Filters,
+    Hit,
+    OtherAgents,
+    Page,
+    Place,
+    ThreadRunner,
+    in_place,
+)
 from everlog.actors.ports.journal import Journal
 from everlog.actors.prompt.context import Context
-from everlog.events import ArchiveDown, BadInput, FunctionError, UnknownAgent
+from everlog.events import ArchiveDown, FunctionError
 from everlog.projections import ArchivalSearch, AttachedSources, DerivedRows, Projections, RecallPage, RecallSearch
 from everlog.projections.search.talk_index import TalkView
 from everlog.store import ArchiveQuery, SaidMessages
@@ -26,22 +36,6 @@ from everlog.store.embedding.best_passage import passage_around
 
 if TYPE_CHECKING:
     import numpy as np
-
-
-class OtherAgents(Protocol):
-    """The other agents of a store, as an agent looks for them."""
-
-    def named(self, agent_id: str, name: str) -> str:
-        """Return the name in the store of the agent that `agent_id` calls `name`. Raise BadInput, UnknownAgent."""
-
-    def living(self, agent_id: str, name: str) -> str:
-        """Return the same as `named`. Raise UnknownAgent also for a deleted agent, after a look into its log."""
-
-    def labelled(self, agent_id: str, label: str) -> Sequence[str]:
-        """Return the names in the store of the agents with a label, but for `agent_id`. Raise BadInput."""
-
-    def background(self, agent_id: str, name: str) -> str:
-        """Return the name of the agent that `agent_id` wants as its background agent. Raise BadInput, UnknownAgent."""
 
 
 class AgentSearcher:
@@ -299,28 +293,11 @@ class AgentSearcher:
         return self._agent_id
 
     @property
-    def _other_agents(self) -> OtherAgents:
+    def others(self) -> OtherAgents:
+        """The other agents of the store. Raise FunctionError if the agent is looked at outside of a store."""
         if self._others is None:
             raise FunctionError("There are no other agents here.")
         return self._others
-
-    async def agent_named(self, name: str, *, living: bool = False) -> str:
-        """Return the name in the store of another agent. Raise FunctionError for an unknown, if `living` a gone one."""
-        try:
-            return (self._other_agents.living if living else self._other_agents.named)(self._agent_id, name)
-        except (BadInput, UnknownAgent) as error:
-            raise FunctionError(str(error)) from error
-
-    async def agents_labelled(self, label: str) -> Sequence[str]:
-        """Return the names in the store of the other agents with a label. Raise FunctionError for a blank one."""
-        try:
-            return await self._aside(self._other_agents.labelled, self._agent_id, label)
-        except BadInput as error:
-            raise FunctionError(str(error)) from error
-
-    async def background_named(self, name: str) -> str:
-        """Return the name of the agent that is to be this one's background agent. Raise UnknownAgent, BadInput."""
-        return await self._aside(self._other_agents.background, self._agent_id, name)
 
     async def message(self, seq: int) -> Hit | None:
         """Return the message of that seq; None if it cannot be found by a search."""

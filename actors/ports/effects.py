@@ -296,6 +296,28 @@ class ArchiveClient(Protocol):
         ...
 
 
+class OtherAgents(Protocol):
+    """The other agents of a store, as one agent looks for them. The names that it says are those of its tenant."""
+
+    async def named(self, name: str, *, living: bool = False) -> str:
+        """Return the name in the store of the agent that this one calls `name`. Raise BadInput for an impossible name,
+        UnknownAgent; if `living`, also for a deleted agent, after a look into its log.
+        """
+        ...
+
+    async def labelled(self, label: str) -> Sequence[str]:
+        """Return the names in the store of the other agents of the tenant with a label, sorted. Raise BadInput for a
+        blank one.
+        """
+        ...
+
+    async def background(self, name: str) -> str:
+        """Return the name, as the tenant says it, of the agent that is to be this one's background agent. Raise
+        UnknownAgent; BadInput for this agent itself, and for a circle of agents that would tell each other.
+        """
+        ...
+
+
 class Searcher(Protocol):
     """Search in one agent's memory, as of the moment of the call."""
 
@@ -340,22 +362,9 @@ class Searcher(Protocol):
         """Name of the agent in the store."""
         ...
 
-    async def agent_named(self, name: str, *, living: bool = False) -> str:
-        """Return the name in the store of another agent that this agent calls so. Raise FunctionError for an unknown
-        one; if `living`, also for a deleted one, for which its log is read.
-        """
-        ...
-
-    async def agents_labelled(self, label: str) -> Sequence[str]:
-        """Return the names in the store of the other agents of the tenant that have a label, sorted. Raise
-        FunctionError for a blank one.
-        """
-        ...
-
-    async def background_named(self, name: str) -> str:
-        """Return the name, as the tenant says it, of the agent that is to be this one's background agent. Raise
-        UnknownAgent; BadInput for this agent itself, and for one in whose background this one works.
-        """
+    @property
+    def others(self) -> OtherAgents:
+        """The other agents of the store. Raise FunctionError if the agent is looked at outside of a store."""
         ...
 
     async def message(self, seq: int) -> Hit | None:

@@ -18,7 +18,7 @@ from tests.support.agent_world import World
 
 HERE = Path(__file__).parent
 GOLDEN = sorted(path.parent for path in HERE.glob("[!.]*/expected.json"))
-NEWEST = "0.5-conversations"
+NEWEST = "0.9-background"
 """The golden log of the newest release."""
 BYTES_MAX = 1_500_000
 
