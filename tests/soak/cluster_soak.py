@@ -59,6 +59,7 @@ class Look(NamedTuple):
     at: float
     resident: int
     private: int
+    """Memory that the process wrote, and shares with no other."""
     files: int
 
 
@@ -93,8 +94,8 @@ def look_at(pid: int) -> Look | None:
     except OSError:
         return None
     kib = {line.split(":")[0]: int(line.split()[1]) for line in rollup[1:] if line.endswith("kB")}
-    private = kib.get("Private_Dirty", 0) + kib.get("Private_Clean", 0)
-    return Look(time.monotonic(), kib.get("Rss", 0) * 1024, private * 1024, files)
+    # Clean pages of a library count as private as soon as no other process has it loaded: they are no growth.
+    return Look(time.monotonic(), kib.get("Rss", 0) * 1024, kib.get("Private_Dirty", 0) * 1024, files)
 
 
 def script_of(pid: int) -> str:
