@@ -61,7 +61,7 @@ OF_A_STATE = frozenset(
     {
         "configurations", "context_records", "context_window", "core_memory", "memory_pressure",
         "open_turns",
-        "sources", "standing", "timers", "turn_records", "waking",
+        "sources", "standing", "timers", "turn_records", "unfinished_messages", "waking",
     }
 )  # fmt: skip
 """Projections that can be computed as of now from a state. All others read all records of the agent."""

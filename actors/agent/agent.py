@@ -262,8 +262,10 @@ class Agent(EventWriter):
         return await self.rows("timers") if self._timed else ()
 
     async def messages(self) -> Sequence[Mapping[str, Any]]:
-        """Return the messages between this agent and others. Queries nothing if there was never any."""
-        return await self.rows("agent_messages") if self._mailed else ()
+        """Return the messages between this agent and others that are not over. Queries nothing if there was never
+        any.
+        """
+        return await self.rows("unfinished_messages") if self._mailed else ()
 
     async def _woken(self) -> ActivationState:
         """Read the activation state from the log, and remember every schema in the log."""

@@ -188,6 +188,10 @@ class EventWriter:
         """Return the agent's records from a seq (inclusive) on, as an iterator."""
         return self._journal.read(self.agent_id, from_seq)
 
+    def recorded_since(self, time: int) -> Iterator[Record]:
+        """Return the agent's records that were recorded after a time (microseconds UTC), as an iterator."""
+        return self.records(self._journal.seq_at(self.agent_id, time) + 1)
+
     async def rows(self, name: str, as_of: int | None = None, turn: int | None = None) -> Sequence[Mapping[str, Any]]:
         """Return rows of a projection over this agent's log, as of a seq (inclusive); None: now.
 

@@ -275,6 +275,7 @@ class Host:
         self._worker = TurnWorker(self._agent, self._report_timers)
         self.idle_time.opened(self._agent, self._worker, self._report_timers)
         self._timers.reset()
+        self._postbox.begin()
         return open_report(self._agent, born="agent_created" in kinds)
 
     async def _enter(self, wanted: OpenAgent, on_commit: CommitListener, *, take_over: bool, unattended: bool) -> Agent:

@@ -7,15 +7,14 @@ agent needs it.
 
 import asyncio
 import os
-from collections import Counter
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from contextlib import asynccontextmanager
 from functools import partial
 from itertools import islice, takewhile
 from typing import Any
 
 from everlog.actors.agent.activation import ActivationFactory
-from everlog.actors.agent.commands import Command, CommandResult, MoveAgent, SessionCapabilities, StreamItem, WatchAgent
+from everlog.actors.agent.commands import Command, CommandResult, MoveAgent, SessionCapabilities, StreamItem
 from everlog.actors.agent.local_system import LocalSystem
 from everlog.actors.hosting.agent_factory import NO_LINK, HostLink
 from everlog.actors.hosting.cluster_status import HostStatus
@@ -30,12 +29,12 @@ from everlog.actors.ports.agent_constants import (
     BUSY_S,
     IDLE_S,
     SHARD_AGENTS_MAX,
-    SHARD_COMMANDS_MAX,
     SHARD_SEAL_BYTES,
     SHARD_TEND_S,
 )
 from everlog.actors.ports.log_warnings import note_opening
 from everlog.actors.ports.ports import Ports
+from everlog.actors.postbox.admission import Admission
 from everlog.events import Busy, EverlogError, Fenced, HostLost, Moved, PartitionBusy, Record
 from everlog.events.times import MICROSECONDS
 from everlog.projections import DERIVER
@@ -96,15 +95,11 @@ class Shard:
         self._maintenance: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
         self._counts = TickCounts()
-        self._asked = self._awaited = 0
-        """Number of commands that came, and of those that a caller waits for."""
-        self._under_way: dict[int, int] = {}
-        """Start of each command in progress except watches, by its number, oldest first; microseconds UTC."""
-        self._errors: Counter[str] = Counter()
+        self._admission = Admission(partition, ports.clock)
 
     async def perform(self, agent_id: str, command: Command, seen: int = 0) -> AsyncIterator[StreamItem]:
         """Have an agent carry out a command; see `Host.perform`. Raises Busy if a queue is full."""
-        with self._counted(agent_id, command):
+        async with self._entered(agent_id, command):
             if isinstance(command, MoveAgent):
                 await self._move(agent_id, shared=command.shared)
                 yield CommandResult()
@@ -114,36 +109,20 @@ class Shard:
 
     async def perform_and_collect(self, agent_id: str, command: Command, collected: list[Record]) -> Any:
         """Have an agent carry out a command and collect its records; see `Host.perform_and_collect`."""
-        with self._counted(agent_id, command):
+        async with self._entered(agent_id, command):
             if isinstance(command, MoveAgent):
                 return await self._move(agent_id, shared=command.shared)
             return await self._host(agent_id).perform_and_collect(command, collected)
 
-    @contextmanager
-    def _counted(self, agent_id: str, command: Command) -> Iterator[None]:
-        """Count a command while a caller waits for it. Raises Busy if SHARD_COMMANDS_MAX are waited for."""
-        if self._awaited >= SHARD_COMMANDS_MAX:
-            raise Busy(
-                f"{self.partition} has {SHARD_COMMANDS_MAX} commands in progress, its limit. Nothing of this was "
-                f"kept. Try again in {BUSY_S} seconds.",
-                retry_after_s=BUSY_S,
-            )
-        self._awaited += 1
-        self._asked += 1
-        number = self._asked
-        if not isinstance(command, WatchAgent):
-            self._under_way[number] = self._clock.now()
-        try:
-            yield
-        except EverlogError as error:
-            self._errors[type(error).__name__] += 1
-            raise
-        finally:
-            self._awaited -= 1
-            # The last command of an agent may have ended: try to unload the agent if the shard is over its limit.
-            if len(self._hosts) > self._agents_max and agent_id in self._hosts:
-                self._spawn(self._unload_if_over_limit(agent_id))
-            self._under_way.pop(number, None)
+    @asynccontextmanager
+    async def _entered(self, agent_id: str, command: Command) -> AsyncIterator[None]:
+        async with self._admission.entered(command):
+            try:
+                yield
+            finally:
+                # The last command of an agent may have ended: try to unload the agent if the shard is over its limit.
+                if len(self._hosts) > self._agents_max and agent_id in self._hosts:
+                    self._spawn(self._unload_if_over_limit(agent_id))
 
     def perform_many(self, orders: Sequence[BatchCommand]) -> AsyncIterator[Sequence[BatchOutcome]]:
         """Have many agents carry out commands at once. Yield their outcomes in batches as they complete."""
@@ -157,7 +136,7 @@ class Shard:
         """Return the figures of this shard. `node`: name of its machine."""
         ticks, counts = self._ticks, self._counts
         known = len(ticks.log.agents()) if ticks is not None else 0
-        since = next(iter(self._under_way.values()), None)
+        since = next(iter(self._admission.under_way.values()), None)
         return HostStatus(
             place=self.partition,
             placement="shared",
@@ -166,14 +145,14 @@ class Shard:
             active=len(self._hosts),
             passive=max(known - len(self._hosts), 0),
             turns=sum(host.busy for host in self._hosts.values()),
-            waiting=len(self._under_way),
+            waiting=len(self._admission.under_way),
             lag_us=0 if since is None else max(self._clock.now() - since, 0),
             messages=counts.inputs,
             model_calls=counts.model_calls,
             commits=counts.commits,
             ticks=counts.ticks,
-            refused=self._errors["Busy"],
-            errors=dict(self._errors),
+            refused=self._admission.errors["Busy"],
+            errors=dict(self._admission.errors),
             memory_bytes=own_memory_bytes(),
             unsealed_bytes=ticks.log.unsealed_bytes if ticks is not None else 0,
         )
@@ -367,14 +346,14 @@ class Shard:
             if not self._hosts and not self._recovery.waiting and self._link.on_idle is not None:
                 await self._link.on_idle()
             # Once after each period of work, and only at rest: compacting delays the agents.
-            rests = not self._under_way and self._asked != rested_at
+            rests = not self._admission.under_way and self._admission.arrived != rested_at
             if rests and self._ticks is not None:  # before the log is sealed, which takes seconds and memory of its own
-                rested_at = self._asked
+                rested_at = self._admission.arrived
                 self._ticks.projections.rest()
                 self._link.on_rest()
             if self._ticks is not None:
-                await self._seal(self._ticks, SHARD_SEAL_BYTES if self._under_way else SEAL_BYTES_MIN)
-            if rests and not self._under_way:
+                await self._seal(self._ticks, SHARD_SEAL_BYTES if self._admission.under_way else SEAL_BYTES_MIN)
+            if rests and not self._admission.under_way:
                 give_back()
 
     def _idle(self) -> list[str]:

@@ -28,10 +28,17 @@ from everlog.actors.mail.letters import (
 )
 from everlog.actors.ports.agent_constants import LATE_US
 from everlog.actors.ports.effects import Clock
+from everlog.actors.postbox.known_letters import KnownLetters
+from everlog.actors.postbox.retries import RETRY_US, Retries
 from everlog.events import AgentMessageSettled, Event, EverlogError, MessageOutcome, Record, UnknownAgent, UserMessage
+
+LETTERS_AT_ONCE = 20
+"""Most letters of one agent that are on the way at the same time."""
 
 LetterSender = Callable[[Sequence[tuple[str, DeliverLetter]]], Awaitable[Sequence[EverlogError | None]]]
 """Has other agents take letters. Returns for each the error that kept it from being taken; None: it is in their log."""
+
+_Failures = list[tuple[Due, EverlogError]]
 
 
 class Postbox:
@@ -44,10 +51,16 @@ class Postbox:
     def __init__(self, send: LetterSender | None, clock: Clock, note: Callable[[str], None]) -> None:
         """`send` None: nothing is delivered here; it stays in the log. `note` is told of what is tried again."""
         self._send, self._clock, self._note = send, clock, note
+        self._retries = Retries()
+        self._known = KnownLetters()
         self._delivering = asyncio.Lock()
         """Held while letters are on their way: two deliveries would record the end of the same letter twice."""
         self.works = False
         """True if a turn works on a question of another agent, so that its end makes an answer ready."""
+
+    def begin(self) -> None:
+        """Begin with an agent that was just opened: another process may have taken letters for it meanwhile."""
+        self._retries, self._known = Retries(), KnownLetters()
 
     async def timers(self, agent: Agent) -> list[dict[str, Any]]:
         """Return what is due of the agent's messages, as rows of the projection `timers`."""
@@ -55,7 +68,7 @@ class Postbox:
         self.works = any(row["state"] == "working" for row in rows)
         if self._send is None:
             return []
-        return [*timer_rows(rows), *background_timers(await _background(agent))]
+        return [*timer_rows(self._retries.delayed(rows)), *background_timers(await _background(agent))]
 
     async def deliver(self, agent: Agent) -> Record | None:
         """Deliver all that is to be delivered, what the background agent is told as well, and record what arrived.
@@ -66,39 +79,51 @@ class Postbox:
         if self._send is None:
             return None
         async with self._delivering:
+            await _tell(agent, self._clock.now())
             now = self._clock.now()
-            await _tell(agent, now)
-            dues = to_deliver(agent.agent_id, await agent.messages())
-            orders = [
-                (due.to, DeliverLetter(id=letter_id(agent.agent_id, due, now, LATE_US), letter=due.letter))
-                for due in dues
-            ]
-            settled: list[Event] = []
-            lost: list[tuple[Due, EverlogError]] = []
-            again: list[tuple[Due, EverlogError]] = []
-            for due, error in zip(dues, await self._send(orders), strict=True):
-                if error is not None and not _is_final(due, error, now):
-                    again.append((due, error))
-                elif error is not None and isinstance(due.letter, Letter) and due.letter.to_seq:
-                    # No turn is opened for it: that the background agent is gone concerns the operator, not the model.
-                    self._note(f"{agent.agent_id!r}: its background agent {due.to!r} cannot be told: {error}")
-                    settled.append(_settled(due, error))
-                elif error is not None and isinstance(due.letter, Letter):
-                    lost.append((due, error))
-                else:
-                    settled.append(_settled(due, error))
-            if again:
-                due, error = again[0]
-                one = f"a message to {due.to!r} is"
-                what = one if len(again) == 1 else f"{len(again)} messages, the first to {due.to!r}, are"
-                self._note(f"{agent.agent_id!r}: {what} tried again in a minute: {error}")
-            if settled:
-                await agent.commit(settled, turn=agent.turn, step=0)
+            lost: _Failures = []
+            again: _Failures = []
+            dues = self._retries.ready(to_deliver(agent.agent_id, await agent.messages()), now)
+            # A few at a time: what is on the way waits in memory, here and at the receivers, until it is taken.
+            for first in range(0, len(dues), LETTERS_AT_ONCE):
+                part = dues[first : first + LETTERS_AT_ONCE]
+                await self._send_part(agent, part, now, lost, again)
+            self._note_retries(agent.agent_id, again)
             record = None
             for due, error in lost:
                 row = next(row for row in await agent.messages() if row["seq"] == due.seq)
                 record = await _ended(agent, undeliverable(due, str(error)), row)
             return record
+
+    async def _send_part(self, agent: Agent, dues: Sequence[Due], now: int, lost: _Failures, again: _Failures) -> None:
+        """Send letters, and commit which of them arrived, or never will. Add the others to `lost` and `again`."""
+        assert self._send is not None
+        orders = [
+            (due.to, DeliverLetter(id=letter_id(agent.agent_id, due, now, LATE_US), letter=due.letter)) for due in dues
+        ]
+        settled: list[Event] = []
+        for due, error in zip(dues, await self._send(orders), strict=True):
+            if error is not None and not _is_final(due, error, now):
+                again.append((due, error))
+            elif error is not None and isinstance(due.letter, Letter) and due.letter.to_seq:
+                # No turn is opened for it: that the background agent is gone concerns the operator, not the model.
+                self._note(f"{agent.agent_id!r}: its background agent {due.to!r} cannot be told: {error}")
+                settled.append(_settled(due, error))
+            elif error is not None and isinstance(due.letter, Letter):
+                lost.append((due, error))
+            else:
+                settled.append(_settled(due, error))
+        if settled:
+            await agent.commit(settled, turn=agent.turn, step=0)
+
+    def _note_retries(self, agent_id: str, again: _Failures) -> None:
+        """Plan the next attempts, and note those that an operator may have to do something about."""
+        slow = [one for one in again if self._retries.plan(*one, self._clock.now()) >= RETRY_US]
+        if slow:
+            due, error = slow[0]
+            one = f"a message to {due.to!r} is"
+            what = one if len(slow) == 1 else f"{len(slow)} messages, the first to {due.to!r}, are"
+            self._note(f"{agent_id!r}: {what} tried again in a minute: {error}")
 
     async def take(self, agent: Agent, command: DeliverLetter, lock: asyncio.Lock) -> Record | None:
         """Append a letter of another agent as an input, and return its record; None if it is known, or waited for no
@@ -106,13 +131,14 @@ class Postbox:
         """
         letter = command.letter
         async with lock:
-            rows = await agent.messages()
             if isinstance(letter, Letter):
-                if any(row["sent_id"] == letter.sent and row["direction"] == "received" for row in rows):
+                if self._known.has(agent, letter.sent):
                     return None
                 said, received = letter.input()
-                return await agent.receive(said, event_id=command.id, then=[received])
-            row = open_question(rows, letter.message)
+                record = await agent.receive(said, event_id=command.id, then=[received])
+                self._known.add(letter.sent)
+                return record
+            row = open_question(await agent.messages(), letter.message)
             return None if row is None else await _ended(agent, letter, row, command.id)
 
 

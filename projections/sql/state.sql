@@ -56,6 +56,11 @@ needed AS (
     UNION SELECT m.agent_id, m.seq FROM mine m
         JOIN mail a ON a.agent_id = m.agent_id AND a.seq = (m.payload->>'message')::BIGINT
     WHERE m.living AND m.type IN ('agent_message_settled', 'agent_reply_received')
+    -- The answers on which an answer rests that is still to be given, and the fork, before which nothing is to be done.
+    UNION SELECT m.agent_id, m.seq FROM mine m
+        JOIN mail a ON a.agent_id = m.agent_id AND a.seq = (m.payload->>'task')::BIGINT
+    WHERE m.living AND m.type = 'agent_reply_received'
+    UNION SELECT agent_id, seq FROM mine WHERE living AND type = 'agent_forked'
     UNION SELECT agent_id, seq FROM newest
     UNION SELECT agent_id, arg_max(seq, [turn, seq]) FROM mine WHERE living GROUP BY agent_id
 ),

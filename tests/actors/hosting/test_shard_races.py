@@ -13,7 +13,8 @@ from everlog.actors.agent import event_writer
 from everlog.actors.agent.agent_setup import Settings
 from everlog.actors.agent.commands import DeleteAgent, ResumeTurns, SessionCapabilities, WatchAgent
 from everlog.actors.functions.tools import tool
-from everlog.actors.hosting import shard, subscribers
+from everlog.actors.hosting import subscribers
+from everlog.actors.postbox import admission
 from everlog.events import Busy, HostLost, UnknownAgent
 from tests.support import virtual_time
 from tests.support.agents.fast_stand_ins import turns
@@ -124,7 +125,7 @@ def test_more_commands_than_a_shard_takes() -> None:
     async def main() -> None:
         home = SharedHome()
         await home.open_all("ada")
-        with patch.object(shard, "SHARD_COMMANDS_MAX", 2):
+        with patch.object(admission, "SHARD_COMMANDS_MAX", 2):
             watch = asyncio.ensure_future(all_heard(home.shard.perform("ada", WatchAgent(id="w"))))
             said = asyncio.ensure_future(all_heard(home.shard.perform("ada", home.say("one"))))
             await asyncio.sleep(1)
