@@ -13,6 +13,7 @@ from everlog.actors.erasure.derivation import WordSource
 from everlog.actors.erasure.identity_loss import losses
 from everlog.actors.erasure.record_words import SoughtWords
 from everlog.actors.erasure.selection import Selection
+from everlog.actors.erasure.sent_words import MAIL, received_words, sent_words
 from everlog.actors.erasure.stream_scan import Marked, PlannedRecord, StreamScan, scan, select
 from everlog.events import MemoryEdited, RecordsErased, SourceAttached, event_of
 from everlog.store import LogReader, Store, is_agent, stream_of, stream_of_block
@@ -46,8 +47,9 @@ class ErasurePlan(msgspec.Struct, frozen=True, kw_only=True):
 def plan_erasure(store: Store, agent_id: str, selection: Selection, *, derived: bool = False) -> ErasurePlan:
     """Return which records an erasure takes. `derived`: also the records that say the same as the selected ones.
 
-    Reads the whole stream twice, and each of its forks, shared blocks and sources once. Raises BadInput for an empty
-    selection, for a range beyond the head and for records of an ancestor; UnknownAgent, CorruptLog.
+    Reads the whole stream twice, each of its forks, shared blocks and sources once, and the logs of the agents to which
+    selected words were sent. Raises BadInput for an empty selection, for a range beyond the head and for records of an
+    ancestor; UnknownAgent, CorruptLog.
     """
     reader = store.reader(agent_id)
     selection.check(agent_id, reader.head(agent_id).seq)
@@ -57,17 +59,18 @@ def plan_erasure(store: Store, agent_id: str, selection: Selection, *, derived: 
     marked, above = select(reader, agent_id, _own_from(store, agent_id), selection, WordSource(sought))
     if above and not marked:
         check_own_records(store, agent_id, above[0])
-    family = _Family(store, sought)
+    family = _Family(store, agent_id, sought)
     family.add(agent_id, marked)
     family.add_forks(agent_id)
     family.add_linked(agent_id)
+    family.add_receivers()
     scans = family.scans
     taken = [one for found in scans.values() for one in _taken(found, derived=derived)]
     left = [one for found in scans.values() for one in found.records if one.derived and not derived]
     spans = {name: _spans(found, {one.seq for one in taken if one.stream == name}) for name, found in scans.items()}
     if not any(spans.values()):
         spans[agent_id] = _without_notice(store, reader, agent_id)
-    order = sorted((name for name in spans if spans[name]), key=lambda name: _order(store, agent_id, name))
+    order = sorted((name for name in spans if spans[name]), key=family.place)
     return ErasurePlan(
         agent_id=agent_id,
         everything=selection.everything,
@@ -89,18 +92,22 @@ def _taken(found: StreamScan, *, derived: bool) -> list[PlannedRecord]:
 
 
 class _Family:
-    """Streams that may repeat what the erased records say, each passed over once, parents before forks."""
+    """Streams that may repeat what the erased records say, parents before forks, senders before receivers."""
 
-    def __init__(self, store: Store, sought: SoughtWords) -> None:
+    def __init__(self, store: Store, named: str, sought: SoughtWords) -> None:
         self._store = store
+        self._named = named
         self._sought = sought
         self.scans: dict[str, StreamScan] = {}
+        self._distance: dict[str, int] = {}
+        """Number of messages between agents that led to a stream; those that are not here were reached by none."""
+        self._since: dict[str, frozenset[str] | None] = {}
 
     def add(self, name: str, marked: Mapping[int, Marked], since: frozenset[str] | None = None) -> StreamScan:
         """Pass over a stream."""
         own_from = _own_from(self._store, name)
         found = scan(self._store.reader(name), name, own_from, marked, self._sought, since=since)
-        self.scans[name] = found
+        self.scans[name], self._since[name] = found, since
         return found
 
     def add_forks(self, name: str, since: frozenset[str] | None = None) -> None:
@@ -132,6 +139,35 @@ class _Family:
                 shared = self.scans[parent].marked if parent in self.scans else {}
                 self.add(agent, {seq: mark for seq, mark in shared.items() if seq <= cut}, since)
 
+    def add_receivers(self) -> None:
+        """Pass over the agents to which the words were sent, in messages or answers, over those that these wrote to
+        because of them, and so on.
+        """
+        senders = [name for name, found in self.scans.items() if not MAIL.isdisjoint(found.kinds)]
+        known = {*self._store.assigned()}
+        for sender in senders:  # grows
+            sent = sent_words(self._store.reader(sender).read(sender), self.scans[sender].marked)
+            for name in sent.receivers(self.scans):
+                if name not in known or not is_agent(name):
+                    continue
+                before = self.scans[name].marked if name in self.scans else {}
+                found = received_words(self._store.reader(name).read(name), name, sender, sent)
+                new = {seq: mark for seq, mark in found.items() if seq not in before or before[seq].by_words}
+                if new:
+                    self._distance.setdefault(name, self._distance.get(sender, 0) + 1)
+                    self.add(name, {**before, **new}, self._since.get(name, frozenset()))
+                    self.add_forks(name, frozenset())
+                    senders.append(name)
+
+    def place(self, name: str) -> tuple[bool, int, int, str]:
+        """Return the place of a stream in the erasure: receivers of words before their senders, forks before their
+        parents, the stream that was named last. So what an interruption leaves leads to the rest.
+        """
+        distance, above = self._distance.get(name, 0), self._store.parent_of(name)
+        while above is not None:
+            distance, above = max(distance, self._distance.get(above[0], 0)), self._store.parent_of(above[0])
+        return name == self._named, -distance, -_generation(self._store, name), name
+
     def _has_copy(self, agent: str, streams: frozenset[str]) -> bool:
         reader = self._store.reader(agent)
         if not reader.head(agent).seq:
@@ -156,11 +192,6 @@ def _generation(store: Store, name: str) -> int:
     """Return the number of ancestors of a stream."""
     ancestor = store.parent_of(name)
     return 0 if ancestor is None else 1 + _generation(store, ancestor[0])
-
-
-def _order(store: Store, agent_id: str, name: str) -> tuple[bool, int, str]:
-    """Return the place of a stream in the erasure: forks before their parents, the stream that was named last."""
-    return name == agent_id, -_generation(store, name), name
 
 
 def _spans(found: StreamScan, seqs: set[int]) -> list[tuple[int, int]]:

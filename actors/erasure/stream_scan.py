@@ -68,6 +68,11 @@ class Marked(NamedTuple):
     why: str
     derived: bool
 
+    @property
+    def by_words(self) -> bool:
+        """True if the record is taken for its words alone, so that the rest of its turn need not follow."""
+        return self.derived and not self.why.startswith("caused")
+
 
 class Identity:
     """Records of one stream that say what the agent is: its blocks, its configuration, and what was undone."""
@@ -124,6 +129,8 @@ class StreamScan(msgspec.Struct):
     linked: set[str] = set()
     """Streams of the shared blocks that the agent copied, and of the sources that it can search."""
     identity: Identity = msgspec.field(default_factory=Identity)
+    kinds: set[str] = set()
+    """Kinds of its records, tombstones too."""
 
 
 def select(
@@ -138,7 +145,7 @@ def select(
     marked: dict[int, Marked] = {}
     above: list[int] = []
     whole: list[int] = []
-    for record in _with_content(reader, stream, None):
+    for record in _with_content(reader, stream):
         payload = payload_of(record)
         why = selector.why(record, payload)
         if record.seq < own_from:
@@ -177,23 +184,23 @@ def scan(
 ) -> StreamScan:
     """Find the records of a stream that say the same as those that are `marked`, or followed from them.
 
-    `since`: streams of shared blocks and sources; only records from the first copy of one of them on can have followed.
-    None: all records.
+    `since`: streams of shared blocks and sources; only records from the first copy of one of them on, or from the first
+    that is marked on, can have followed. None: all records.
     """
     found = StreamScan(stream, own_from, dict(marked))
     causes = CauseTracker()
     active = since is None
-    for record in _with_content(reader, stream, found.blank):
+    for record in _with_content(reader, stream, found.blank, found.kinds):
         payload = payload_of(record)
         found.identity.note(record, payload)
         origin = _linked(record, payload, found)
-        active = active or (since is not None and origin in since)
         mark = found.marked.get(record.seq)
+        active = active or mark is not None or (since is not None and origin in since)
         if mark is None and active and record.seq >= own_from and record.type != RecordsErased.kind:
             mark = _followed(record, payload, causes, sought)
         if mark is None:
             continue
-        causes.take(record, payload, by_words=mark.derived and not mark.why.startswith("caused"))
+        causes.take(record, payload, by_words=mark.by_words)
         found.marked[record.seq] = mark
         if record.seq >= own_from:
             (found.bare if mark.derived and is_bare(record) else found.records).append(
@@ -230,9 +237,15 @@ def _linked(record: Record, payload: Mapping[str, Any], found: StreamScan) -> st
     return origin
 
 
-def _with_content(reader: LogReader, stream: str, blank: set[int] | None) -> Iterator[Record]:
-    """Yield the records of a stream that have content; the seqs of the others go into `blank`."""
+def _with_content(
+    reader: LogReader, stream: str, blank: set[int] | None = None, kinds: set[str] | None = None
+) -> Iterator[Record]:
+    """Yield the records of a stream that have content; the seqs of the others go into `blank`, all kinds into
+    `kinds`.
+    """
     for record in reader.read(stream):
+        if kinds is not None:
+            kinds.add(record.type)
         if is_erased(record.payload) or record.type in CONNECTING_KINDS:
             if blank is not None:
                 blank.add(record.seq)
