@@ -94,7 +94,7 @@ async def _edit_block(
 
 def _check_block_exists(args: Namespace, world: CommandEnvironment) -> None:
     """Raise BadInput if the block does not exist, StoreError if the store does not exist. Creates neither."""
-    _reading(args, world).show(args.block)
+    reading(args, world).show(args.block)
 
 
 def _print_block(args: Namespace, block: SharedBlock, what: str) -> int:
@@ -107,7 +107,7 @@ def _print_block(args: Namespace, block: SharedBlock, what: str) -> int:
 
 def listed(args: Namespace, world: CommandEnvironment) -> int:
     """Run the command `shared list`."""
-    blocks = _reading(args, world)
+    blocks = reading(args, world)
     attached_agents = blocks.attached_agents()
     found = []
     for name in blocks.names():
@@ -130,7 +130,7 @@ def listed(args: Namespace, world: CommandEnvironment) -> int:
 
 def show(args: Namespace, world: CommandEnvironment) -> int:
     """Run the command `shared show`."""
-    block = _reading(args, world).show(args.block, as_of=moment_of_option(args.as_of, world))
+    block = reading(args, world).show(args.block, as_of=moment_of_option(args.as_of, world))
     if args.json:
         print(json_shapes.line(_shape(block)))
         return 0
@@ -145,7 +145,7 @@ def show(args: Namespace, world: CommandEnvironment) -> int:
 
 def history(args: Namespace, world: CommandEnvironment) -> int:
     """Run the command `shared history`."""
-    versions = _reading(args, world).history(args.block)
+    versions = reading(args, world).history(args.block)
     if args.json:
         print(json_shapes.line([_version(version) for version in versions]))
         return 0
@@ -200,7 +200,7 @@ async def _run_owned(
         return await work(agent)
 
 
-def _reading(args: Namespace, world: CommandEnvironment) -> "SharedBlockService | RemoteBlockService":
+def reading(args: Namespace, world: CommandEnvironment) -> "SharedBlockService | RemoteBlockService":
     """Return the shared blocks for reading, without owning any log."""
     server = server_of(args)
     if server is not None:

@@ -5,7 +5,7 @@ Called by `cli.command_run`.
 """
 
 from argparse import Namespace
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from everlog.actors.agent.agent_view import AgentView
 from everlog.events import BadInput, MemoryEdited, Record, event_of
@@ -14,6 +14,7 @@ from everlog.interfaces.common.error_output import escape_line
 from everlog.interfaces.common.front_end import CommandEnvironment
 from everlog.interfaces.common.time_text import clock, iso
 from everlog.interfaces.output import json_shapes
+from everlog.interfaces.replay_console.shared_blame import SharedBlockWords, shared_words
 from everlog.interfaces.replay_console.word_blame import BlockValue, blamed, values_of
 from everlog.interfaces.replay_console.word_origin import INPUT_RECORDS_MAX, WordOrigin, input_of, origin_of
 from everlog.interfaces.replay_console.word_sources import SeenKind, SeenText
@@ -35,6 +36,8 @@ def blame(args: Namespace, world: CommandEnvironment) -> int:
         if args.label.isdecimal() and args.label.isascii() and not values_of(view.rows("memory_history"), args.label):
             return _blame_record(args, view)
         values = block_values(view, args.label)
+        if (shared := shared_words(args, world, view, values)) is not None:
+            return _show_shared(args, view, shared)
         edits = {one.seq: one for one in values}
         parts = blamed((one.seq, one.value) for one in values)
         causes = {seq: edit_and_input(view, seq) for seq in {part.seq for part in parts}}
@@ -58,6 +61,46 @@ def blame(args: Namespace, world: CommandEnvironment) -> int:
     if not parts:
         print("The block is empty.")
     return 0
+
+
+def _show_shared(args: Namespace, view: AgentView, parts: Sequence[SharedBlockWords]) -> int:
+    """Print the words of a shared block, each with its author and the author's record."""
+    if args.json:
+        words = [_shared_shape(part) for part in parts]
+        print(json_shapes.line({"agent": view.agent_id, "as_of": view.seq, "label": args.label, "words": words}))
+        return 0
+    print(escape_line(f"{args.label} of {view.agent_id}, as of seq {view.seq}"))
+    for part in parts:
+        edit, record = part.edit, part.record
+        print(f"\nseq {part.seq}, {clock(edit.at)}, {edit.operation}")
+        who = edit.author or "a person"
+        print(escape_line(f"  version {edit.version} of the shared block {part.block}, by {who}"))
+        if record is not None:
+            print(escape_line(f"  seq {record.seq} of {edit.author}, turn {record.turn}"))
+        if part.input is not None:
+            print(escape_line(f"  after: {part.input.type} {part.input.text or ''}".rstrip()))
+        print(escape_line(f"  {part.text.strip()}"))
+    if not parts:
+        print("The block is empty.")
+    return 0
+
+
+def _shared_shape(part: SharedBlockWords) -> json_shapes.JsonObject:
+    said, record = part.input, part.record
+    return {
+        "text": part.text,
+        "seq": part.seq,
+        "turn": None if record is None else record.turn,
+        "recorded_at": iso(part.edit.at),
+        "operation": part.edit.operation,
+        "input": None if said is None else {"seq": said.seq, "type": said.type, "text": said.text},
+        "shared": {
+            "block": part.block,
+            "version": part.edit.version,
+            "author": part.edit.author or None,
+            "author_seq": None if record is None else record.seq,
+        },
+    }
 
 
 def block_values(view: AgentView, label: str) -> list[BlockValue]:

@@ -1,5 +1,7 @@
 """`everlog blame`: the records that put the words of a memory block there."""
 
+from pathlib import Path
+
 from tests.support.cli.command_line import Line, completion, says
 
 
@@ -68,11 +70,40 @@ def test_an_event_without_words_of_the_model_is_refused(cli: Line) -> None:
         assert "is no answer and no summary" in cli.fails("blame", "sam", seq)
 
 
-def test_words_of_a_shared_block_name_its_version(cli: Line) -> None:
-    """The edit of the agent is a copy, so the version of the block is named, whose history has the author."""
+def test_words_of_a_shared_block_that_is_elsewhere_name_its_version(cli: Line, tmp_path: Path) -> None:
+    """In a store without the shared block, such as one into which the agent was restored, the version is named."""
     cli.ok("create", "sam")
     cli.ok("shared", "create", "team", "Ann likes tea.")
     cli.ok("shared", "attach", "sam", "team")
-    assert "  version 1 of the shared block team: `everlog shared history team` names its author" in cli.ok(
-        "blame", "sam", "team"
-    )
+    cli.ok("export", "sam", str(tmp_path / "sam.everlog"))
+    elsewhere = Line(tmp_path / "elsewhere", cli._capsys)
+    elsewhere.ok("restore", str(tmp_path / "sam.everlog"))
+    shown = elsewhere.ok("blame", "sam", "team")
+    assert "  version 1 of the shared block team: `everlog shared history team` names its author" in shown
+
+
+def test_the_words_of_a_shared_block_lead_to_the_record_of_the_agent_that_wrote_them(cli: Line) -> None:
+    """Each part names the version of the shared block, its author, and the record and the input in the author's log;
+    words that a person wrote name no record.
+    """
+    appended = completion(("core_memory_append", {"label": "team", "content": "Ann cooks.", "request_heartbeat": True}))
+    cli.script.answers[:] = [says("Hello."), says("Hello."), appended, says("Noted."), says("Ann.")]
+    for name in ("sam", "kim"):
+        cli.ok("create", name, "--model", "script")
+        cli.ok("send", name, "Hi")
+    cli.ok("shared", "create", "team", "Bob sails.")
+    for name in ("sam", "kim"):
+        cli.ok("shared", "attach", name, "team")
+    cli.ok("send", "kim", "Ann cooks from now on")
+    cli.ok("send", "sam", "Who cooks?")
+    edit = [one for one in cli.lines("events", "kim") if one["type"] == "memory_edited"][-1]
+    by_hand, written = cli.json("blame", "sam", "team")["words"]
+    assert (by_hand["text"], by_hand["shared"]["author"], by_hand["input"]) == ("Bob sails.", None, None)
+    assert (written["text"].strip(), written["operation"]) == ("Ann cooks.", "appended")
+    assert written["shared"] == {"block": "team", "version": 2, "author": "kim", "author_seq": edit["seq"]}
+    assert written["input"]["text"] == "Ann cooks from now on"
+    assert written["seq"] == [one for one in cli.lines("events", "sam") if one["type"] == "memory_edited"][-1]["seq"]
+    text = cli.ok("blame", "sam", "team")
+    assert f"version 2 of the shared block team, by kim\n  seq {edit['seq']} of kim, turn {edit['turn']}\n" in text
+    cli.ok("shared", "delete", "team")
+    assert "Ann cooks." in cli.ok("blame", "sam", "team", "--as-of", str(written["seq"]))
