@@ -162,9 +162,25 @@ def shards(parser: argparse.ArgumentParser) -> None:
     )
 
 
+class OneModel(argparse.Action):
+    """Store a model, which --group names as well: the rule of a group stands in the place of its model."""
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: object, option: str | None = None
+    ) -> None:
+        """Store the value. End the command if the other one of the two options was given."""
+        before = getattr(namespace, "model_option", option)
+        if before != option:
+            parser.error(
+                "--model and --group exclude each other: a group asks its members and no model of its own. Give one of "
+                "them."
+            )
+        namespace.model, namespace.model_option = values, option
+
+
 def model(group: Group, what: str) -> None:
     """Add a model."""
-    group.add_argument("--model", metavar="MODEL", type=argument_values.words, help=what)
+    group.add_argument("--model", metavar="MODEL", type=argument_values.words, action=OneModel, help=what)
 
 
 def base_url(group: Group) -> None:

@@ -8,6 +8,7 @@ import argparse
 from everlog.interfaces.cli.args_grants import grant_options, tools
 from everlog.interfaces.cli.args_selection import label_of_each
 from everlog.interfaces.cli.args_shared import (
+    OneModel,
     base_url,
     blocks,
     json,
@@ -120,6 +121,7 @@ def group_settings(parser: argparse.ArgumentParser) -> None:
         "--group",
         metavar="RULE",
         type=argument_values.group_rule,
+        action=OneModel,
         dest="model",
         help="round-robin (the members speak in order), supervisor (all at once, then the manager answers) or dynamic "
         "(the manager names the next speaker)",

@@ -16,9 +16,10 @@ from rich.text import Text
 from everlog.actors.agent.local_system import AgentView, LocalSystem
 from everlog.actors.agent_system import AgentSystem
 from everlog.actors.formats import render_request
+from everlog.actors.mail.names import spoken
 from everlog.actors.models.model_catalogue import catalogue_of
 from everlog.actors.ports.agent_constants import OFFLINE, PAGE_RESULTS
-from everlog.events import Record, TurnsHidden, UserMessage, is_erased
+from everlog.events import MessageSent, Record, TurnsHidden, UserMessage, event_of, is_erased
 from everlog.interfaces.common import time_text
 from everlog.interfaces.common.error_output import sanitize
 from everlog.interfaces.common.front_end import CommandEnvironment
@@ -63,12 +64,14 @@ class ChatPages:
         self.out.print(Text(sanitize(text), "dim"))
 
     def recent_messages(self) -> None:
-        """Show the last messages since the agent was created, without those of undone turns.
+        """Show the last messages since the agent was created, without those of undone turns. What another agent said
+        and this one repeats as a message of its own, as groups do, is shown once.
 
         The log is read from its end, so the time does not depend on its length.
         """
         said: list[Record] = []
         hidden: set[int] = set()
+        repeated: set[tuple[int, str]] = set()
         for record in newest_first(self._system.store.reader(self._name), self._name):
             if record.type == "agent_created":
                 break
@@ -76,6 +79,10 @@ class ChatPages:
                 continue
             if record.type == TurnsHidden.kind:
                 hidden.update(msgspec.json.decode(record.payload)["turns"])
+            if record.type == MessageSent.kind:
+                repeated.add((record.turn, record.text or ""))
+            if (record.turn, _as_repeated(record)) in repeated:
+                continue
             if record.type in transcript.SAID and (record.turn not in hidden or transcript.is_imported(record)):
                 said.append(record)
             if len(said) > HISTORY_MESSAGES:
@@ -173,3 +180,9 @@ class ChatPages:
         found = catalogue_of(self._system.store.root)
         served = [name for each in found.found for name in (each.model, *each.models)]
         return list(dict.fromkeys([OFFLINE, *found.models, *served]))
+
+
+def _as_repeated(record: Record) -> str | None:
+    """Return the words with which a group says an input that it got from another agent; None for any other record."""
+    event = event_of(record) if record.type == UserMessage.kind else None
+    return f"{spoken(event.agent)}: {event.text}" if isinstance(event, UserMessage) and event.agent else None

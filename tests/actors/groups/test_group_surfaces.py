@@ -68,3 +68,21 @@ def test_groups_of_a_tenant_over_http(tmp_path: Path) -> None:
             await server.call("PATCH", "/agents/team", alone, headers=key, status=200)
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    "options",
+    [("--model", "offline", "--group", "round-robin"), ("--group", "round-robin", "--model", "offline")],
+    ids=["model first", "group first"],
+)
+def test_a_group_with_a_model_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], options: tuple[str, ...]
+) -> None:
+    """`--model` and `--group` in one command end it with exit code 2, in any order, and leave no agent."""
+    base = ("--store", str(tmp_path))
+    assert main(["create", "ann", *base]) == 0
+    for words in (("create", "team"), ("configure", "ann")):
+        assert main([*words, *options, "--member", "ann", *base]) == 2
+        assert "--model and --group exclude each other" in capsys.readouterr().err
+    main(["agents", "--json", *base])
+    assert [row["agent"] for row in json.loads(capsys.readouterr().out)] == ["ann"]
