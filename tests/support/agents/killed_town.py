@@ -5,7 +5,9 @@
 imports everything (and opens nothing, because a fork copies no threads), then forks a child for each line of standard
 input: [store, shared, number, stop, scene]. The child finishes what the log has left, then plays round `number` of the
 scene, and waits at the point `stop` for SIGKILL. It ends when the last words of the round were said and nothing is on
-its way. The scenes: an agent asks another one; it writes to all with a label; a person talks to a group.
+its way. The scenes: an agent asks another one; it waits in vain; it asks one that moves meanwhile; it writes to all
+with a label; a person talks to a group. `shared`: the agents are in two shards, so that messages pass from one to the
+other.
 """
 
 import asyncio
@@ -13,16 +15,17 @@ import gc
 import json
 import os
 import sys
+import threading
 import traceback
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
 import msgspec
 
 from everlog.actors.agent.agent_setup import Settings
-from everlog.actors.agent.commands import OpenAgent, ResumeTurns, SendInput
+from everlog.actors.agent.commands import Command, MoveAgent, OpenAgent, ResumeTurns, SendInput
 from everlog.actors.agent.local_system import LocalSystem
 from everlog.actors.hosting.local_runtime import LocalRuntime, local_runtime
 from everlog.actors.mail import mail_functions
@@ -30,14 +33,15 @@ from everlog.actors.mail.mail_functions import NAMES
 from everlog.actors.ports.effects import ModelResponse
 from everlog.actors.ports.ports import Ports
 from everlog.actors.ports.real_clock import RealClock
-from everlog.events import Draft, UserMessage
-from everlog.store import Commit, FileLog
-from tests.soak.killed_effects import WINDOW, Life, StoppingDisk, StoppingStore, say
+from everlog.events import Busy, Draft, HostLost, UserMessage
+from everlog.store import Append, Commit, FileLog, FileStore
+from everlog.store.base.disk import RealFile
+from tests.soak.killed_effects import WINDOW, Life, StoppingDisk, say
 from tests.support.agents.writing_agents import obedient
 
 SIGNS = {
     "agent_message_sent": "question", "agent_message_received": "arrival", "agent_reply_received": "reply",
-    "agent_message_settled": "end",
+    "agent_message_settled": "end", "agent_moved": "move",
 }  # fmt: skip
 """Kinds of commits by the type of a record that is in no other commit."""
 ENDS = ("torn", "written", "synced", "durable")
@@ -59,8 +63,19 @@ class Scene(msgspec.Struct, frozen=True):
     """Words with which `first` ends a round; empty: none."""
     kinds: Sequence[str]
     """Kinds of commits with messages in a round, in order."""
-    state: str
-    """State of all messages of `first` after a round."""
+    states: Collection[str]
+    """Possible states of the messages of `first` after a round."""
+    moves: str = ""
+    """Agent that moves out of its shard and back while the message is on its way; empty: none."""
+    wait_s: float = 0
+    """Seconds after which a wait ends; 0: after the usual time."""
+    pause_s: float = 0
+    """Seconds that the model takes for a reply of any agent but `first`."""
+
+    @property
+    def others(self) -> Sequence[str]:
+        """Return the agents that are not `first`."""
+        return [name for name in self.agents if name != self.first]
 
     @property
     def points(self) -> Sequence[str]:
@@ -78,7 +93,28 @@ SCENES = {
         heard={"sam": "round {}", "bob": "say (round {})"},
         said="bob: round {}",
         kinds=("question", "arrival", "delivered", "answer", "reply", "returned"),
-        state="answered",
+        states=("answered",),
+    ),
+    "wait": Scene(
+        agents={"bob": PERSON, "sam": PERSON},
+        first="sam",
+        order="ask bob (say (round {}))",
+        heard={},
+        said="",
+        kinds=("question", "arrival", "delivered", "reply", "answer", "returned"),
+        states=("expired", "answered"),  # a process that starts may have the answer before it ends the wait
+        wait_s=0.5,
+        pause_s=1.2,
+    ),
+    "move": Scene(
+        agents={"bob": PERSON, "sam": PERSON},
+        first="sam",
+        order="ask bob (say (round {}))",
+        heard={"sam": "round {}", "bob": "say (round {})"},
+        said="bob: round {}",
+        kinds=("question", "arrival", "delivered", "answer", "reply", "returned", "move", "move2", "move3", "move4"),
+        states=("answered",),
+        moves="bob",
     ),
     "broadcast": Scene(
         agents={"bob": CREW, "eve": CREW, "sam": PERSON},
@@ -87,7 +123,7 @@ SCENES = {
         heard={"bob": "hear round {}", "eve": "hear round {}"},
         said="",
         kinds=("question", "arrival", "arrival2", "delivered"),
-        state="delivered",
+        states=("delivered",),
     ),
     "group": Scene(
         agents={
@@ -102,7 +138,7 @@ SCENES = {
             "question", "arrival", "delivered", "answer", "reply", "question2", "returned", "arrival2", "delivered2",
             "answer2", "reply2", "returned2",
         ),
-        state="answered",
+        states=("answered",),
     ),
 }  # fmt: skip
 
@@ -116,16 +152,43 @@ class Round(Life):
         self.commits = 0
         self.seen: Counter[str] = Counter()
         """Commits so far, by kind."""
+        self._thread = threading.local()
+        """The kinds of the commits that a thread is writing: each shard writes in a thread of its own."""
+
+    def append_group(self, log: FileLog, appends: Sequence[Append]) -> list[Any]:
+        """Append to `log`, with points around and inside the commits of the messages."""
+        self.commits += len(appends)
+        kinds = [kind for one in appends if (kind := self.kind(one.agent_id, one.drafts))]
+        self._thread.kinds = kinds
+        try:
+            found = FileLog.append_group(log, appends)
+        finally:
+            self._thread.kinds = []
+        for kind in kinds:
+            self.reach(f"{kind} durable")
+        return found
 
     def append(self, log: FileLog, agent_id: str, expected_seq: int, drafts: Sequence[Draft]) -> Commit:
-        """Append to `log`, with points around and inside the commits of the messages."""
-        self.commits += 1
-        self.appending = self.kind(agent_id, drafts)
-        commit = FileLog.append(log, agent_id, expected_seq, drafts)
-        kind, self.appending = self.appending, ""
-        if kind:
-            self.reach(f"{kind} durable")
-        return commit
+        """Append one commit in the same way."""
+        (found,) = self.append_group(log, [Append(agent_id, expected_seq, drafts)])
+        if isinstance(found, Commit):
+            return found
+        raise found
+
+    def write(self, file: RealFile, parts: Sequence[bytes], offset: int) -> None:
+        kinds = getattr(self._thread, "kinds", [])
+        if self.armed and self.stop in [f"{kind} torn" for kind in kinds]:
+            frame = b"".join(parts)
+            RealFile.write(file, [frame[: len(frame) // 2]], offset)
+            self.reach(self.stop)
+        RealFile.write(file, parts, offset)
+        for kind in kinds:
+            self.reach(f"{kind} written")
+
+    def sync(self, file: RealFile) -> None:
+        RealFile.sync(file)
+        for kind in getattr(self._thread, "kinds", []):
+            self.reach(f"{kind} synced")
 
     def kind(self, agent_id: str, drafts: Sequence[Draft]) -> str:
         """Return the kind of a commit; empty for one without a message."""
@@ -141,6 +204,18 @@ class Round(Life):
         return kind if self.seen[kind] == 1 else f"{kind}{self.seen[kind]}"
 
 
+class WatchedStore(FileStore):
+    """A store whose logs report their points to the life."""
+
+    life: Round
+
+    def open_partition(self, partition: str, command: str, *, label: str = "", take_over: bool = False) -> FileLog:
+        log = super().open_partition(partition, command, label=label, take_over=take_over)
+        log.append = lambda *rest: self.life.append(log, *rest)  # type: ignore[method-assign]
+        log.append_group = lambda appends: self.life.append_group(log, appends)  # type: ignore[method-assign]
+        return log
+
+
 async def obey(_name: str, _url: str, request: bytes, *_: object, **__: object) -> ModelResponse:
     """Answer as the newest message orders, without a model."""
     return ModelResponse(obedient(request), 1000)
@@ -148,27 +223,52 @@ async def obey(_name: str, _url: str, request: bytes, *_: object, **__: object) 
 
 async def play(folder: str, shared: bool, life: Round) -> None:
     """Finish what is left, then play the round."""
-    scene = life.scene
-    clock = RealClock()
-    store = StoppingStore.create(Path(folder), clock.now, "soak", shards=1, disk=StoppingDisk(life))
-    assert isinstance(store, StoppingStore)
+    scene, clock = life.scene, RealClock()
+    store = WatchedStore.create(Path(folder), clock.now, "soak", shards=2, disk=StoppingDisk(life))
+    assert isinstance(store, WatchedStore)
     store.life = life
     ports = Ports(clock=clock)
-    runtime = local_runtime(store, obey, None, ports=ports, idle_s=60, timers=True)
+
+    async def ask(name: str, url: str, request: bytes, agent_id: str, *rest: object, **more: object) -> ModelResponse:
+        await asyncio.sleep(scene.pause_s if agent_id != scene.first else 0)
+        return await obey(name, url, request)
+
+    runtime = local_runtime(store, ask, None, ports=ports, idle_s=60, timers=True)
+
+    async def perform(kind: Callable[..., Command], name: str, **more: Any) -> None:
+        await done(runtime, name, kind(id=ports.ids.new(clock.now()), **more))
+
     for name, settings in scene.agents.items():
-        if shared:
+        if shared or name == scene.moves:
             store.register(name, shared=True)
-        await done(runtime, name, OpenAgent(id=ports.ids.new(clock.now()), settings=settings))
-        await done(runtime, name, ResumeTurns(id=ports.ids.new(clock.now())))
+        await perform(OpenAgent, name, settings=settings)
+        await perform(ResumeTurns, name)
     await at_rest(store, life)
+    if scene.moves:
+        await moved(perform, scene.moves, shared=True)
+        await perform(ResumeTurns, scene.moves)
     life.armed = True
     order = scene.order.format(life.number)
     if not any(record.text == order for record in store.reader(scene.first).read(scene.first)):
-        asked = UserMessage(text=order)
-        await done(runtime, scene.first, SendInput(id=ports.ids.new(clock.now()), event=asked))
+        await perform(SendInput, scene.first, event=UserMessage(text=order))
+    if scene.moves:
+        await moved(perform, scene.moves, shared=False)
+        await perform(ResumeTurns, scene.moves)
+        await moved(perform, scene.moves, shared=True)
+        await perform(ResumeTurns, scene.moves)
     await at_rest(store, life, scene.said.format(life.number))
     life.reach("rest")
     await runtime.close()
+
+
+async def moved(perform: Callable[..., Awaitable[None]], name: str, *, shared: bool) -> None:
+    """Move an agent as soon as it is idle."""
+    while True:
+        try:
+            await perform(MoveAgent, name, shared=shared)
+            return
+        except (Busy, HostLost):  # it is at work, or just arrived
+            await asyncio.sleep(0.01)
 
 
 async def done(runtime: LocalRuntime, agent_id: str, command: Any) -> None:
@@ -177,7 +277,7 @@ async def done(runtime: LocalRuntime, agent_id: str, command: Any) -> None:
         pass
 
 
-async def at_rest(store: StoppingStore, life: Round, said: str = "") -> None:
+async def at_rest(store: FileStore, life: Round, said: str = "") -> None:
     """Wait until no message is on its way and no turn is open; and until the first agent has said `said`."""
     system, looks = LocalSystem(store), 0
     scene = life.scene
@@ -206,6 +306,8 @@ def live(order: list[Any]) -> NoReturn:
     try:
         say("life", os.getpid())
         folder, shared, number, stop, scene = order
+        if wait_s := SCENES[scene].wait_s:
+            mail_functions.MICROSECONDS = round(wait_s * 1_000_000 / (mail_functions.WAIT_MINUTES * 60))
         asyncio.run(play(folder, shared, Round(number, stop, SCENES[scene])))
         code = 0
     finally:
