@@ -1,11 +1,14 @@
 """everlog is one package: it runs as a module, and tells its version."""
 
+import gc
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
 
 import everlog
+from everlog.interfaces.cli.main import GARBAGE_THRESHOLDS
+from tests.support.cli.command_line import Line
 
 ROOT = Path(__file__).parents[3]
 
@@ -23,3 +26,19 @@ def test_the_package_tells_its_version() -> None:
     """`everlog.__version__` is the version of pyproject.toml."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert everlog.__version__ == project["version"]
+
+
+def test_only_a_process_of_its_own_collects_garbage_seldom(cli: Line) -> None:
+    """The command sets the collector's thresholds in its process, and not in that of a program which calls `main`."""
+    before = gc.get_threshold()
+    assert cli("--version")[0] == 0
+    assert gc.get_threshold() == before
+    code = (
+        "import atexit, gc, sys\n"
+        "from everlog.interfaces.cli.main import main\n"
+        "atexit.register(lambda: print(gc.get_threshold()))\n"
+        "sys.argv[1:] = ['--version']\n"
+        "main()\n"
+    )
+    run = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert run.stdout.splitlines()[-1] == str(GARBAGE_THRESHOLDS)
