@@ -222,8 +222,8 @@ class AgentSystem:
         results, most relevant first.
 
         Each hit has its `agent` and its `place`, and its `score` is its relevance, from 0 to 1. `agents`: search only
-        these. `as_of`: what was recorded up to this time, with a zone. Agents are searched one after the other; one
-        whose log cannot be read is `unread` in the page. Other parameters and errors are those of `AgentRef.search`.
+        these. `as_of`: what was recorded up to this time, with a zone. An agent whose log cannot be read is `unread` in
+        the page. Other parameters and errors are those of `AgentRef.search`.
         """
         until = None if as_of is None else microseconds_of(as_of, "as_of")
         names = None if agents is None else [self._stream(name) for name in agents]
@@ -380,7 +380,7 @@ class AgentSystem:
         The views show one position of all logs. `as_of`: use only records up to this time, with a zone, inclusive.
         `agent`: use only the records of this agent. Writers are not blocked. Raises BadInput, CorruptLog, StoreError.
         """
-        from everlog.actors.reports.fleet_sql import fleet_sql
+        from everlog.actors.memory.fleet_sql import fleet_sql
 
         upto = None if as_of is None else microseconds_of(as_of, "as_of")
         return await self._aside(partial(fleet_sql, self.store, query, as_of=upto, agent=agent and self._stream(agent)))

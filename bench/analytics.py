@@ -25,8 +25,8 @@ import pyarrow.parquet as pq
 
 from bench.support.fleetlog import PHRASE, Fleet, make
 from bench.support.harness import Figure, Line, Noise, among, line, median, noise, options, show, workspace
+from everlog.actors.memory.fleet_sql import fleet_sql
 from everlog.actors.ports.real_clock import RealClock, RealIds
-from everlog.actors.reports.fleet_sql import fleet_sql
 from everlog.events import UserMessage, draft
 from everlog.store import Append, FileLog, FileStore
 

@@ -99,7 +99,7 @@ class StoreAgents:
         """
         if not label.strip():
             raise BadInput("A label is not blank.")
-        from everlog.actors.memory.fleet_rows import fleet_rows  # most agents never write to a label
+        from everlog.actors.memory.fleet_sql import fleet_rows  # most agents never write to a label
 
         found = [row["agent_id"] for row in fleet_rows(self._store, labelled_query([label.strip()]))]
         own = _tenant_of(self._agent_id)

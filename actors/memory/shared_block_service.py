@@ -11,7 +11,7 @@ from typing import Any, Self
 
 import msgspec
 
-from everlog.actors.memory.fleet_rows import LIVING, fleet_rows
+from everlog.actors.memory.fleet_sql import LIVING, fleet_rows
 from everlog.actors.memory.shared_block_rules import BlockClient, BlockEdit, BlockOperation, SharedBlock, folded
 from everlog.actors.ports.agent_constants import BLOCK_CHARS
 from everlog.actors.ports.effects import Clock, Ids

@@ -18,7 +18,7 @@ from everlog.actors.memory.document_load import (
     SourceLoad,
     UnreadableDocument,
 )
-from everlog.actors.memory.fleet_rows import LIVING, fleet_rows
+from everlog.actors.memory.fleet_sql import LIVING, fleet_rows
 from everlog.actors.ports.effects import Clock, Ids
 from everlog.actors.ports.log_warnings import note_opening
 from everlog.actors.ports.ports import discard_note

@@ -7,9 +7,9 @@ heads that the partitions themselves record, so that it never shows an agent at 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from everlog.actors.memory.fleet_sql import fleet_views
 from everlog.actors.models.prices import PriceList
 from everlog.actors.reports.call_costs import ANSWERED, SUMS
-from everlog.actors.reports.fleet_sql import fleet_views
 from everlog.events import CorruptLog
 from everlog.projections.fleet_views import FleetViews
 from everlog.projections.sql_catalogue import sql

@@ -48,7 +48,7 @@ def fleet_rows_of(
 
     Raises CorruptLog, StoreError.
     """
-    from everlog.actors.reports.fleet_sql import fleet_sql
+    from everlog.actors.memory.fleet_sql import fleet_sql
     from everlog.events.times import iso
     from everlog.interfaces.common.open_store import store_of
     from everlog.interfaces.common.server_choice import server_of

@@ -14,9 +14,9 @@ from rich.text import Text
 
 from everlog.actors.gateway.gateway_limits import limits_from
 from everlog.actors.gateway.store_prices import prices_of
+from everlog.actors.memory.fleet_sql import fleet_views
 from everlog.actors.reports.call_costs import CostRow, costs_by_day, summed
 from everlog.actors.reports.fleet_listing import FleetListing, list_costs
-from everlog.actors.reports.fleet_sql import fleet_views
 from everlog.interfaces.common import time_text
 from everlog.interfaces.common.bootstrap import open_view, system_of
 from everlog.interfaces.common.front_end import CommandEnvironment

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from everlog.actors.gateway.gateway_limits import limits_from
 from everlog.actors.gateway.store_prices import prices_of
-from everlog.actors.reports.fleet_sql import fleet_views
+from everlog.actors.memory.fleet_sql import fleet_views
 from everlog.events import BadInput, UsageError
 from everlog.interfaces.common import time_text
 from everlog.interfaces.common.as_of import time_of_option

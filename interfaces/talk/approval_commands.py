@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from everlog.actors.agent_ref import AgentRef
-from everlog.actors.reports.fleet_sql import fleet_views
+from everlog.actors.memory.fleet_sql import fleet_views
 from everlog.actors.reports.waiting_calls import list_approvals
 from everlog.actors.runtime import Run
 from everlog.events import TurnAbandoned

@@ -4,7 +4,7 @@ Of each partition one manifest is read, and the whole frames that its open file 
 open: if their owner seals or compacts meanwhile, they lose their names but not their bytes. Sealed records are not read
 here; DuckDB reads the files under the paths that the snapshot returns.
 
-Used by `actors/reports/fleet_sql.py` and `everlog sql`.
+Used by `actors/memory/fleet_sql.py` and `everlog sql`.
 """
 
 import errno

@@ -14,7 +14,7 @@ import pytest
 import everlog
 from everlog.actors.agent_state import AgentState
 from everlog.actors.agent_system import AgentSystem
-from everlog.actors.reports import fleet_sql
+from everlog.actors.memory import fleet_sql
 from everlog.actors.store_services import DocumentSources, SharedBlocks
 from everlog.projections import Projections
 from everlog.projections.fleet_views import FleetViews

@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 
 from starlette.requests import Request
 
+from everlog.actors.memory.fleet_sql import fleet_views
 from everlog.actors.models.prices import PriceList
-from everlog.actors.reports.fleet_sql import fleet_views
 from everlog.events import BadInput
 from everlog.events.times import microseconds_of, moment
 from everlog.interfaces.http.core.moments import time_of_parameter

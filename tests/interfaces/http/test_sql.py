@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from everlog.actors.reports.fleet_sql import fleet_views
+from everlog.actors.memory.fleet_sql import fleet_views
 from everlog.events import BadInput
 from everlog.interfaces.http.core.service import HttpLimits, HttpOptions
 from everlog.projections import DERIVER

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from everlog.actors.reports.fleet_sql import fleet_views
+from everlog.actors.memory.fleet_sql import fleet_views
 from everlog.events import BadInput, CorruptLog
 from everlog.projections import DERIVER
 from everlog.store import FileStore, Snapshot

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from everlog.actors.reports.fleet_sql import fleet_views
+from everlog.actors.memory.fleet_sql import fleet_views
 from everlog.projections.fleet_views import NAMED_VIEWS, FleetViews
 from everlog.projections.query_hints import hinted
 from everlog.store import SCHEMA, FileStore

@@ -14,7 +14,7 @@ AGENTS = 40
 CODE = """
 import resource, sys
 from pathlib import Path
-from everlog.actors.reports.fleet_sql import fleet_sql
+from everlog.actors.memory.fleet_sql import fleet_sql
 from everlog.events import StoreError
 from everlog.store import FileStore
 store = FileStore(Path(sys.argv[1]), lambda: 1)
