@@ -134,41 +134,14 @@ class ArchivalSearch:
         after: int | None = None,
         before: int | None = None,
     ) -> RecallPage:
-        """Return memories, best match of words first: rows `first` (from 0) to `first + count` (exclusive).
-
-        `tags`: each result has all of them; `source`: each result has this source; `after` (inclusive) and `before`
-        (exclusive): microseconds UTC. Each result contains the phrases in quotation marks as they are written. Of a
-        long text only the best passage is returned.
-        """
-        rows = self._passing(tags, source, after, before)
-        documents = [(row, Counter(stems(row["text"]))) for row in rows]
-        average = sum(found.total() for _, found in documents) / max(len(documents), 1) or 1.0
-        rarities = {
-            one: rarity(len(rows), n)
-            for one in query_stems(query)
-            if (n := sum(one in found for _, found in documents))
-        }
-        quoted, rest = phrases_in(query)
-        phrase = quoted[0] if quoted and not rest else query.strip().lower()
-        scored: list[tuple[float, Row]] = []
-        for row, found in documents:
-            if not all(each in row["text"].lower() for each in quoted):
-                continue
-            damping = weight(found.total(), average)
-            total = sum(score(rare, found[one], damping) for one, rare in rarities.items())
-            if phrase and phrase in row["text"].lower():
-                total += PHRASE_SCORE
-            if total > 0:
-                scored.append((total, row))
-        scored.sort(key=lambda each: (-each[0], each[1]["seq"]))
-        page = [_hit(row, total, rarities, phrase) for total, row in scored[first : first + count]]
-        return RecallPage(page, len(scored))
+        """Return memories, best match of words first, as `memories_found` does."""
+        return memories_found(self._passing(tags, source, after, before), query, first, count)
 
     def _passing(
         self, tags: Sequence[str] = (), source: str = "", after: int | None = None, before: int | None = None
     ) -> list[Row]:
         rows = self._projections.rows("archival_memory", self._agent_id, self._as_of)
-        return [row for row in rows if _passes(row, tags, source, after, before)]
+        return memories_passing(rows, tags, source, after, before)
 
     def _search_by_values(self, name: str, *parameters: object) -> Sequence[Row]:
         """Return the rows of a SQL file that reads the agent's records by plain values."""
@@ -178,10 +151,48 @@ class ArchivalSearch:
         return self._projections.search(name, self._agent_id, self._as_of, *parameters)
 
 
+def memories_found(rows: Sequence[Row], query: str, first: int, count: int) -> RecallPage:
+    """Return those of the rows of `archival_memory` that match a query, best match of words first: `first` (from 0) to
+    `first + count` (exclusive).
+
+    Each result contains the phrases in quotation marks as they are written. Of a long text only the best passage is
+    returned.
+    """
+    documents = [(row, Counter(stems(row["text"]))) for row in rows]
+    average = sum(found.total() for _, found in documents) / max(len(documents), 1) or 1.0
+    rarities = {
+        one: rarity(len(rows), n) for one in query_stems(query) if (n := sum(one in found for _, found in documents))
+    }
+    quoted, rest = phrases_in(query)
+    phrase = quoted[0] if quoted and not rest else query.strip().lower()
+    scored: list[tuple[float, Row]] = []
+    for row, found in documents:
+        if not all(each in row["text"].lower() for each in quoted):
+            continue
+        damping = weight(found.total(), average)
+        total = sum(score(rare, found[one], damping) for one, rare in rarities.items())
+        if phrase and phrase in row["text"].lower():
+            total += PHRASE_SCORE
+        if total > 0:
+            scored.append((total, row))
+    scored.sort(key=lambda each: (-each[0], each[1]["seq"]))
+    page = [_hit(row, total, rarities, phrase) for total, row in scored[first : first + count]]
+    return RecallPage(page, len(scored))
+
+
 def _holds(known: KnownMemories, texts: Sequence[str]) -> bool:
     """Return True if a record has exactly one of these texts, apart from white space around it."""
     sought = {text.strip() for text in texts}
     return any((record.text or "").strip() in sought for record in known.records)
+
+
+def memories_passing(
+    rows: Sequence[Row], tags: Sequence[str], source: str, after: int | None, before: int | None
+) -> list[Row]:
+    """Return the rows of `archival_memory` that have all tags, the source, and are of a time from `after` (inclusive)
+    to `before` (exclusive), microseconds UTC. What is empty or None is no condition.
+    """
+    return [row for row in rows if _passes(row, tags, source, after, before)]
 
 
 def _passes(row: Row, tags: Sequence[str], source: str, after: int | None, before: int | None) -> bool:

@@ -3,7 +3,7 @@
 Used by `actors/memory/agent_search.py`, for searches of agents and of people.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
 
 import msgspec
@@ -61,33 +61,10 @@ class RecallSearch:
         meanings: np.ndarray | None = None,
         talk: TalkView | None = None,
     ) -> RecallPage:
-        """Return messages, best match first: rows `first` (from 0) to `first + count` (exclusive).
-
-        `roles`: only of these speakers; `start`, `end`: days, both inclusive; `meanings`: similarity in meaning of each
-        message of `talk`; None or an empty array if it is not known; `talk`: the result of `talk`, if the caller has
-        it. Each phrase in "double quotes" must occur
-        in a result. If no message has all phrases, and the query has other words, these words decide. Raise
-        FunctionError for an invalid date or role.
-        """
-        unknown = set(roles) - set(ROLES)
-        if unknown:
-            raise FunctionError(
-                f"Nobody speaks as {', '.join(sorted(unknown))}. Roles are: {', '.join(sorted(ROLES))}."
-            )
-        after, before = self.days(start, end)
-        phrases, rest = phrases_in(query)
+        """Return messages, best match first, as `recalled` does. `talk`: the result of `talk`, if the caller has it."""
         talk = self.talk() if talk is None else talk
-        asked = RecallQuery("" if phrases else rest, phrases, described(query, talk), roles, after, before)
-        dates = known_dates(query, talk, zone_of(self._zone))
-        places, scores = rank(talk, asked, meanings, dates)
-        if not len(places) and phrases and rest:
-            places, scores = rank(talk, msgspec.structs.replace(asked, text=rest, phrases=()), meanings, dates)
-        chosen = slice(first, first + count)
-        page = [
-            _row(talk, place, score, meanings)
-            for place, score in zip(places[chosen].tolist(), scores[chosen].tolist(), strict=True)
-        ]
-        return RecallPage(page, len(places))
+        wanted = MessageFilters(roles, start, end)
+        return recalled(talk, query, first, count, wanted, zone=self._zone, meanings=meanings)
 
     def without_names(self, query: str, talk: TalkView | None = None) -> str:
         """Return the query without the names of speakers, unless nothing else is left.
@@ -95,12 +72,11 @@ class RecallSearch:
         A name says little about the subject: vectors would find greetings. The ranking knows who speaks in any case.
         `talk` is as in `recall`.
         """
-        return without_names(query, self.talk() if talk is None else talk)
+        return without_names(query, (self.talk() if talk is None else talk).name_stems)
 
     def rarities(self, query: str, talk: TalkView | None = None) -> dict[str, float]:
         """Return the weight of each stem of a query: its rarity among the messages. `talk` is as in `recall`."""
-        talk = self.talk() if talk is None else talk
-        return {one: rarity(len(talk), _messages_with(talk, one)) for one in query_stems(query, talk.languages)}
+        return rarities(query, self.talk() if talk is None else talk)
 
     def message(self, seq: int) -> Row | None:
         """Return the message of that seq; None if there is none that can be found."""
@@ -112,7 +88,7 @@ class RecallSearch:
         """Return messages from day `start` to day `end`, both inclusive, in order.
         Raise FunctionError for an invalid date.
         """
-        begin, finish = self._day(start), self._day(end)
+        begin, finish = _day(start, self._zone), _day(end, self._zone)
         after = finish + timedelta(days=1)
         begin_us, after_us = int(begin.timestamp() * MICROSECONDS), int(after.timestamp() * MICROSECONDS)
         rows = self._projections.search(
@@ -126,31 +102,88 @@ class RecallSearch:
         return RecallPage(page, total)
 
     def days(self, start: str, end: str) -> tuple[int | None, int | None]:
-        """Return two days in the agent's zone as microseconds UTC: begin (inclusive) and end (exclusive);
-        None for no limit.
-        """
-        begin = int(self._day(start).timestamp() * MICROSECONDS) if start else None
-        after = int((self._day(end) + timedelta(days=1)).timestamp() * MICROSECONDS) if end else None
-        return begin, after
+        """Return two days in the agent's zone as `days_between` does."""
+        return days_between(start, end, self._zone)
 
     def talk(self) -> TalkView:
         """Return all messages that can be found."""
         return read_talks(self._projections, [(self._agent_id, self._said_by)])[0]
 
-    def _day(self, text: str) -> datetime:
-        zone = zone_of(self._zone)
-        try:
-            day = datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=zone)
-        except ValueError:
-            day = None
-        if day is None or not FIRST_YEAR <= day.year <= LAST_YEAR:
-            raise FunctionError(f"A date is written YYYY-MM-DD, such as 2024-01-31, not {text!r}.")
-        return day
+
+class MessageFilters(msgspec.Struct, frozen=True):
+    """Conditions on messages besides the query. An empty field is no condition."""
+
+    roles: Sequence[str] = ()
+    """Roles of the speakers."""
+    start: str = ""
+    """First day, YYYY-MM-DD in the agent's zone, inclusive."""
+    end: str = ""
+    """Last day, inclusive."""
 
 
-def _messages_with(talk: TalkView, stem: str) -> int:
-    """Return the number of messages that contain a stem."""
-    return len(talk.places_with(stem))
+def recalled(
+    talk: TalkView,
+    query: str,
+    first: int,
+    count: int,
+    wanted: MessageFilters,
+    *,
+    zone: str,
+    meanings: np.ndarray | None = None,
+) -> RecallPage:
+    """Return messages of a talk, best match first: rows `first` (from 0) to `first + count` (exclusive).
+
+    `zone`: IANA zone in which days are counted; `meanings`: similarity in meaning of each message; None or an empty
+    array if it is not known. Each phrase in "double quotes" must occur in a result. If no message has all phrases, and
+    the query has other words, these words decide. Raise FunctionError for an invalid date or role.
+    """
+    check_roles(wanted.roles)
+    after, before = days_between(wanted.start, wanted.end, zone)
+    phrases, rest = phrases_in(query)
+    asked = RecallQuery("" if phrases else rest, phrases, described(query, talk), wanted.roles, after, before)
+    dates = known_dates(query, talk, zone_of(zone))
+    places, scores = rank(talk, asked, meanings, dates)
+    if not len(places) and phrases and rest:
+        places, scores = rank(talk, msgspec.structs.replace(asked, text=rest, phrases=()), meanings, dates)
+    chosen = slice(first, first + count)
+    page = [
+        _row(talk, place, score, meanings)
+        for place, score in zip(places[chosen].tolist(), scores[chosen].tolist(), strict=True)
+    ]
+    return RecallPage(page, len(places))
+
+
+def check_roles(roles: Sequence[str]) -> None:
+    """Raise FunctionError for a role in which nobody speaks."""
+    unknown = set(roles) - set(ROLES)
+    if unknown:
+        raise FunctionError(f"Nobody speaks as {', '.join(sorted(unknown))}. Roles are: {', '.join(sorted(ROLES))}.")
+
+
+def rarities(query: str, talk: TalkView) -> dict[str, float]:
+    """Return the weight of each stem of a query: its rarity among the messages."""
+    return {one: rarity(len(talk), len(talk.places_with(one))) for one in query_stems(query, talk.languages)}
+
+
+def days_between(start: str, end: str, zone: str) -> tuple[int | None, int | None]:
+    """Return two days in a zone as microseconds UTC: begin (inclusive) and end (exclusive); None for no limit.
+
+    Raise FunctionError for an invalid date.
+    """
+    begin = int(_day(start, zone).timestamp() * MICROSECONDS) if start else None
+    after = int((_day(end, zone) + timedelta(days=1)).timestamp() * MICROSECONDS) if end else None
+    return begin, after
+
+
+def _day(text: str, zone_name: str) -> datetime:
+    zone = zone_of(zone_name)
+    try:
+        day = datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=zone)
+    except ValueError:
+        day = None
+    if day is None or not FIRST_YEAR <= day.year <= LAST_YEAR:
+        raise FunctionError(f"A date is written YYYY-MM-DD, such as 2024-01-31, not {text!r}.")
+    return day
 
 
 def described(query: str, talk: TalkView) -> FeatureQuery:
@@ -167,9 +200,9 @@ def known_dates(query: str, talk: TalkView, zone: tzinfo = UTC) -> np.ndarray | 
     return closeness(spans, talk.time) if spans else None
 
 
-def without_names(query: str, talk: TalkView) -> str:
-    """Return the query without the names of speakers, unless nothing else is left."""
-    names = frozenset[str]().union(*talk.name_stems)
+def without_names(query: str, name_stems: Iterable[frozenset[str]]) -> str:
+    """Return the query without the names of speakers, given by their stems, unless nothing else is left."""
+    names = frozenset[str]().union(*name_stems)
     kept = [word for word in query.split() if not (names and names.intersection(stems(word)))]
     return " ".join(kept) or query
 

@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from everlog.actors.memory import derived_search
-from everlog.actors.memory.joint_search import RESULTS_MAX, covered, merged, page_of, places_of, relevance, scored
+from everlog.actors.memory.archive_questions import kept_page, near_of
+from everlog.actors.memory.joint_search import RESULTS_MAX, covered, page_of, places_of
+from everlog.actors.memory.place_results import (
+    derived_page,
+    message_page,
+    page_from,
+    span_of,
+    together,
+    with_passages,
+)
 from everlog.actors.memory.reranked_search import reranked
 from everlog.actors.ports.agent_constants import PAGE_RESULTS, PAGES_MAX, PASSAGE_CHARS
 from everlog.actors.ports.effects import (
@@ -31,7 +40,7 @@ from everlog.events import ArchiveDown, FunctionError
 from everlog.projections import ArchivalSearch, AttachedSources, DerivedRows, Projections, RecallPage, RecallSearch
 from everlog.projections.search.talk_index import TalkView
 from everlog.store import ArchiveQuery, SaidMessages
-from everlog.store.base.stemming import phrases_in, query_stems
+from everlog.store.base.stemming import query_stems
 from everlog.store.embedding.best_passage import passage_around
 
 if TYPE_CHECKING:
@@ -99,15 +108,15 @@ class AgentSearcher:
 
         async def search(page: int, count: int) -> Page:
             found = await self._recalled(query, page, count, filters, talk)
-            return self._with_passages(found, query, weights)[0]
+            return with_passages(self._agent_id, found, query, weights)[0]
 
         return await reranked(self._archive, query, _bounded(page), count, search)
 
     async def recall_between(self, start: str, end: str, page: int, count: int = PAGE_RESULTS) -> Page:
         """Return the messages from day `start` to day `end`, both inclusive, in order."""
         page = _bounded(page)
-        found = _page(await self._aside(self._between, start, end, page * count, count), page, count)
-        return self._with_passages(found, "", {})[0]
+        found = page_from(await self._aside(self._between, start, end, page * count, count), page, count)
+        return with_passages(self._agent_id, found, "", {})[0]
 
     async def archival(self, query: str, page: int, count: int = PAGE_RESULTS, filters: Filters = ANYTHING) -> Page:
         """Search archival memory and documents, best match first."""
@@ -157,50 +166,27 @@ class AgentSearcher:
                 pages.append(await self._derived_page(query, 0, RESULTS_MAX, filters, weights))
             else:
                 pages.append(await self._kept_page(query, 0, RESULTS_MAX, filters, place))
-        by_meaning = all(page.by_meaning for page in pages if page.results)
-        lists = []
-        for found in pages:
-            shown, shares = self._with_passages(found, query, weights)
-            values = zip(shares, (hit.near for hit in shown.results), strict=True)
-            lists.append(scored(shown.results, (relevance(*value, by_meaning=by_meaning) for value in values)))
-        hits = merged(lists)
-        down = any(page.archive_down for page in pages)
-        return Page(len(hits), 0, int(bool(hits)), hits, by_meaning=bool(hits) and by_meaning, archive_down=down)
+        return await self._aside(together, self._agent_id, pages, query, weights)
 
     async def _recalled(self, query: str, page: int, count: int, filters: Filters, talk: Any) -> Page:
         meanings = await self._meanings(self._search.without_names(query, talk), talk)
-        find = partial(
-            self._search.recall, query, page * count, count, roles=filters.roles, start=filters.start, end=filters.end,
-            meanings=meanings, talk=talk,
-        )  # fmt: skip
-        found = await self._aside(find)
-        compared = meanings is not None and len(meanings) > 0
-        return _page(found, page, count, by_meaning=compared, archive_down=meanings is None)
+        return await self._aside(message_page, talk, query, page, count, filters, self.zone, meanings)
 
     async def _derived_page(
         self, query: str, page: int, count: int, filters: Filters, weights: Mapping[str, float]
     ) -> Page:
-        after, before = self._span(filters.start, filters.end)
+        self._span(filters.start, filters.end)
         rows = await self._aside(self._derived.all)
         near, down = await self.near(query, derived_search.embedded(rows))
-        passing = derived_search.passing(rows, filters, after, before)
-        hits = derived_search.found_among(passing, query, weights, near)
-        results = [msgspec.structs.replace(hit, agent=self._agent_id) for hit in hits[page * count :][:count]]
-        by_meaning = bool(hits) and near is not None
-        return Page(len(hits), page, -(-len(hits) // count), results, by_meaning=by_meaning, archive_down=down)
+        found = derived_page(rows, query, page, count, filters, self.zone, weights, near, archive_down=down)
+        results = [msgspec.structs.replace(hit, agent=self._agent_id) for hit in found.results]
+        return msgspec.structs.replace(found, results=results)
 
     async def near(self, query: str, said: SaidMessages) -> tuple[Mapping[int, float] | None, bool]:
         """Return the similarity of each text to the query, by seq; None if it is not known. Return True as the second
         value if there is an archive that does not answer.
         """
-        if self._archive is None or not len(said.seqs):
-            return None, False
-        try:
-            cosines = await self._archive.meanings(self._agent_id, query, said)
-        except ArchiveDown:
-            return None, True
-        seqs: Sequence[int] = [int(seq) for seq in said.seqs]
-        return (dict(zip(seqs, cosines.tolist(), strict=True)) if len(cosines) else None), False
+        return await near_of(self._archive, self._agent_id, query, said)
 
     async def word_shares(self, query: str, texts: Sequence[tuple[str, str]]) -> Sequence[float]:
         """Return the share of the query that each text covers, from 0 to 1. `texts`: pairs of a name and a text."""
@@ -215,7 +201,7 @@ class AgentSearcher:
 
         async def search(page: int, count: int) -> Page:
             found = await self._kept_page(query, page, count, filters, place)
-            return self._with_passages(found, query, weights)[0]
+            return with_passages(self._agent_id, found, query, weights)[0]
 
         return await reranked(self._archive, query, page, count, search)
 
@@ -226,36 +212,19 @@ class AgentSearcher:
             after, before, attached = await self._aside(self._attached, filters)
         else:
             (after, before), attached = self._span(filters.start, filters.end), AttachedSources((), 0)
-        if self._archive is not None:
-            wanted = ArchiveQuery(
-                agent_id=self._agent_id, query=query, as_of=self._as_of, as_of_time=attached.time,
-                sources=() if place == "archive" else attached.sources, after=after, before=before, tags=filters.tags,
-                source=filters.source, own=place != "documents", first=page * count, count=count,
-            )  # fmt: skip
-            with suppress(ArchiveDown):
-                return await self._archive.search(wanted, known)
-        down = self._archive is not None
-        if place == "documents":  # the agent's own log has none
-            return Page(0, page, 0, (), archive_down=down)
+        wanted = ArchiveQuery(
+            agent_id=self._agent_id, query=query, as_of=self._as_of, as_of_time=attached.time,
+            sources=() if place == "archive" else attached.sources, after=after, before=before, tags=filters.tags,
+            source=filters.source, own=place != "documents", first=page * count, count=count,
+        )  # fmt: skip
         find = partial(
             self._kept.search, query, page * count, count, tags=filters.tags, source=filters.source, after=after,
             before=before,
         )  # fmt: skip
-        return _page(await self._aside(find), page, count, archive_down=down)
-
-    def _with_passages(self, found: Page, query: str, weights: Mapping[str, float]) -> tuple[Page, Sequence[float]]:
-        """Return a page whose hits have their passages and the agent, and for each hit the share of the query that it
-        covers. `weights`: weight of each stem of the query.
-        """
-        phrases, rest = phrases_in(query)
-        sought = [*phrases, rest] if rest else phrases
-        hits, shares = [], []
-        for hit in found.results:
-            passage = passage_around(hit.text, weights, PASSAGE_CHARS, sought)
-            short = "" if passage.text == hit.text else passage.text
-            hits.append(msgspec.structs.replace(hit, passage=short, agent=self._agent_id))
-            shares.append(covered(passage, hit.name, weights))
-        return msgspec.structs.replace(found, results=hits), shares
+        # The agent's own log has no documents.
+        return await kept_page(
+            self._archive, wanted, known, None if place == "documents" else partial(self._aside, find)
+        )
 
     def listed(self, page: int, count: int = PAGE_RESULTS, filters: Filters = ANYTHING) -> Page:
         """List archival memory in order, from the log alone, independent of any index."""
@@ -263,7 +232,7 @@ class AgentSearcher:
         found = self._kept.listed(
             page * count, count, tags=filters.tags, source=filters.source, after=after, before=before
         )
-        return _page(found, page, count)
+        return page_from(found, page, count)
 
     async def kept(self, text: str) -> str:
         """Return the id of a memory that holds exactly this text; empty if there is none.
@@ -357,20 +326,9 @@ class AgentSearcher:
 
     def _span(self, start: str, end: str) -> tuple[int | None, int | None]:
         """Convert two days to microseconds UTC. Raise FunctionError for an invalid day, or days in the wrong order."""
-        after, before = self._search.days(start, end)
-        if after is not None and before is not None and before <= after:
-            raise FunctionError(f"The last day, {end}, is before the first, {start}. Both days count.")
-        return after, before
+        return span_of(start, end, self.zone)
 
 
 def _bounded(page: int) -> int:
     """Limit a page number to the range from 0 to PAGES_MAX."""
     return min(max(page, 0), PAGES_MAX)
-
-
-def _page(found: RecallPage, page: int, count: int, *, by_meaning: bool = False, archive_down: bool = False) -> Page:
-    hits = [msgspec.convert(row, Hit) for row in found]
-    return Page(
-        total=found.total, page=page, pages=-(-found.total // count), results=hits, by_meaning=by_meaning,
-        archive_down=archive_down,
-    )  # fmt: skip

@@ -37,8 +37,7 @@ def passing(rows: Sequence[Row], filters: Filters, after: int | None, before: in
 
     Raises FunctionError for a kind that there is not.
     """
-    if unknown := sorted(set(filters.kinds) - set(KINDS)):
-        raise FunctionError(f"There is no kind of derived memories {unknown[0]!r}. Kinds are: {', '.join(KINDS)}.")
+    check_kinds(filters.kinds)
     return [
         row
         for row in rows
@@ -47,6 +46,12 @@ def passing(rows: Sequence[Row], filters: Filters, after: int | None, before: in
         and (after is None or row["time"] >= after)
         and (before is None or row["time"] < before)
     ]
+
+
+def check_kinds(kinds: Sequence[str]) -> None:
+    """Raise FunctionError for a kind that there is not."""
+    if unknown := sorted(set(kinds) - set(KINDS)):
+        raise FunctionError(f"There is no kind of derived memories {unknown[0]!r}. Kinds are: {', '.join(KINDS)}.")
 
 
 def found_among(

@@ -85,7 +85,7 @@ def _meanings(talk: TalkView, questions: Sequence[str], embedder: Embedder) -> n
         role, name, _ = talk.message(place)
         texts += [message_text(role, name, passage) for passage in talk.passages(place)]
     vectors = embedder.embed(texts)
-    asked = embedder.embed([without_names(question, talk) for question in questions])
+    asked = embedder.embed([without_names(question, talk.name_stems) for question in questions])
     found = np.maximum.reduceat(asked @ vectors.T, talk.first_unit[:-1], axis=1)
     return np.round(found.astype(np.float64), MEANING_DIGITS)
 
