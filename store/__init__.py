@@ -6,7 +6,7 @@ that names its files, and epochs that say who owns it. Clock and ids are argumen
 """
 
 from everlog.store.backup.export_agent import export
-from everlog.store.base.archive_query import ArchiveQuery, SaidMessages
+from everlog.store.base.archive_query import ArchiveQuery, MeaningQuery, SaidMessages
 from everlog.store.base.arrow_schema import SCHEMA, batch_of, events_of, records_of
 from everlog.store.base.block_streams import (
     BLOCK_PREFIX,
@@ -119,6 +119,7 @@ __all__ = [
     "Head",
     "Log",
     "LogReader",
+    "MeaningQuery",
     "MemoryDisk",
     "MemoryLog",
     "MemoryReader",

@@ -19,7 +19,7 @@ from everlog.actors.archive.reranker import Reranker
 from everlog.actors.ports.agent_constants import FOLLOW_LOGS_BATCH, FOLLOW_S, FOLLOW_S_MAX, SEARCH_S
 from everlog.actors.ports.effects import Hit, Page
 from everlog.events import ArchiveDown, ArchiveError, StoreError, UnknownAgent
-from everlog.store import ArchiveQuery, SaidMessages, stream_of
+from everlog.store import ArchiveQuery, MeaningQuery, SaidMessages, stream_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -296,6 +296,10 @@ class _OwnProcess:
     async def meanings(self, agent_id: str, query: str, said: SaidMessages) -> "np.ndarray":
         """Return the similarity of each message to the query, in their order. Raises ArchiveDown."""
         return await self._meant.near(agent_id, query, said)
+
+    async def meanings_of_many(self, asked: Sequence[MeaningQuery]) -> "list[np.ndarray]":
+        """Return the similarities of the messages of many agents. Raises ArchiveDown."""
+        return await self._meant.near_many(asked)
 
     @property
     def reranks(self) -> bool:

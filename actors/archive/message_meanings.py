@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from everlog.actors.ports.agent_constants import ARCHIVE_RETRY_S, EMBED_AHEAD_RECORDS, SEARCH_S
 from everlog.events import ArchiveDown, ArchiveError, StoreError
-from everlog.store import ArchiveQuery, SaidMessages
+from everlog.store import ArchiveQuery, MeaningQuery, SaidMessages
 
 if TYPE_CHECKING:
     import numpy as np
@@ -33,7 +33,7 @@ NOTHING_SAID = SaidMessages((), _no_message)
 class VectorIndex(Protocol):
     """Vectors of messages, such as `everlog.store.archive.MessageVectors`."""
 
-    def near(self, agent_id: str, query: str, said: SaidMessages, is_closing: Callable[[], bool]) -> "np.ndarray": ...
+    def near_many(self, asked: Sequence[MeaningQuery], is_closing: Callable[[], bool]) -> "list[np.ndarray]": ...
 
     def prepare(self, agent_id: str, said: SaidMessages, is_closing: Callable[[], bool]) -> None: ...
 
@@ -76,7 +76,11 @@ class MessageMeanings:
         """Return the similarity of each message to the query, as `MessageVectors.near` does. Raises ArchiveDown after
         SEARCH_S seconds, and while what is broken stays broken.
         """
-        near: np.ndarray = await self._answer(lambda vectors: vectors.near(agent_id, query, said, lambda: self._closed))
+        return (await self.near_many([MeaningQuery(agent_id, query, said)]))[0]
+
+    async def near_many(self, asked: Sequence[MeaningQuery]) -> "list[np.ndarray]":
+        """Return what `near` returns, for each of many agents. Raises ArchiveDown like `near`."""
+        near: list[np.ndarray] = await self._answer(lambda vectors: vectors.near_many(asked, lambda: self._closed))
         return near
 
     async def search_memories(self, known: "KnownMemories", wanted: ArchiveQuery) -> "Matches":

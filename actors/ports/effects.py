@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from everlog.projections.search.memory_cache import KnownMemories
-    from everlog.store import ArchiveQuery, SaidMessages
+    from everlog.store import ArchiveQuery, MeaningQuery, SaidMessages
 
 
 class Clock(Protocol):
@@ -293,6 +293,10 @@ class ArchiveClient(Protocol):
 
         The array is empty for a query without words.
         """
+        ...
+
+    async def meanings_of_many(self, asked: "Sequence[MeaningQuery]") -> "list[np.ndarray]":
+        """Return what `meanings` returns, for each of many agents."""
         ...
 
 

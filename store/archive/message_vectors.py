@@ -30,7 +30,7 @@ from everlog.store.archive.archive_results import Matches
 from everlog.store.archive.embedding_cache import EmbeddingCache, embed_checked
 from everlog.store.archive.row_cache import near_rows
 from everlog.store.archive.row_caches import MemoryRows
-from everlog.store.base.archive_query import ArchiveQuery, SaidMessages
+from everlog.store.base.archive_query import ArchiveQuery, MeaningQuery, SaidMessages
 from everlog.store.base.permissions import make_folders
 from everlog.store.embedding.chunks import passages
 from everlog.store.embedding.embedder import Embedder, has_words, message_text
@@ -107,6 +107,8 @@ class MessageVectors:
         self._embedder: Embedder | None = None
         self._made_for: tuple[str, int] | None = None
         self._streams: OrderedDict[str, _Stream] = OrderedDict()
+        self._used = 0
+        """Bytes of all streams."""
 
     def near(
         self, agent_id: str, query: str, said: SaidMessages, is_closing: Callable[[], bool] = lambda: False
@@ -115,14 +117,30 @@ class MessageVectors:
         the order of `said.seqs`, rounded; an empty array for a query without words. Raises EmbedderError, and
         ArchiveError, also if `is_closing` returns True before all messages have vectors.
         """
+        return self.near_many([MeaningQuery(agent_id, query, said)], is_closing)[0]
+
+    def near_many(
+        self, asked: Sequence[MeaningQuery], is_closing: Callable[[], bool] = lambda: False
+    ) -> list[np.ndarray]:
+        """Return what `near` returns, for each of many agents. A query that several have is embedded once."""
+        vectors: dict[str, np.ndarray] = {}
+        found = []
+        embedder = self._current() if any(len(one.said.seqs) for one in asked) else None
+        for agent_id, query, said in asked:
+            if embedder is None or not len(said.seqs):
+                found.append(np.zeros(0, np.float32))
+                continue
+            if query not in vectors:
+                vectors[query] = embed_checked(embedder, [query])[0].astype("f4")
+            vector = vectors[query]
+            found.append(self._near(embedder, vector, agent_id, said, is_closing) if vector.any() else vector[:0])
+        return found
+
+    def _near(
+        self, embedder: Embedder, vector: np.ndarray, agent_id: str, said: SaidMessages, is_closing: Callable[[], bool]
+    ) -> np.ndarray:
         seqs = np.asarray(said.seqs, np.int64)
         cosine = np.zeros(len(seqs), np.float32)
-        if not len(seqs):
-            return cosine
-        embedder = self._current()
-        vector = embed_checked(embedder, [query])[0].astype("f4")
-        if not vector.any():
-            return np.empty(0, np.float32)
         for owner, places in self._owners(agent_id, seqs):
             stream = self._filled(embedder, owner, said, seqs, places, is_closing)
             cosine[places] = stream.near(vector, seqs[places])
@@ -164,7 +182,7 @@ class MessageVectors:
         if self._embedder is None or (wanted is not None and wanted != self._made_for):
             self._embedder = self._embedder_of(serving)
             self._made_for = (self._embedder.name, self._embedder.dimension)
-            self._streams.clear()
+            self._forget_streams()
         return self._embedder
 
     def _opened(self) -> ArchiveMetadata:
@@ -193,12 +211,37 @@ class MessageVectors:
         is_closing: Callable[[], bool],
     ) -> _Stream:
         """Return the vectors of a stream, with those at `places` of the messages. Missing ones are made and kept."""
-        notes = self._opened()
+        stream = self._stream(embedder, owner)
+        before = stream.size
+        try:
+            self._embed(embedder, owner, stream, said, seqs, places[stream.absent(seqs[places])], is_closing)
+        finally:
+            self._used += stream.size - before
+        self._streams.move_to_end(owner)
+        self._evict()
+        return stream
+
+    def _stream(self, embedder: Embedder, owner: str) -> _Stream:
+        """Return the vectors of a stream that were kept."""
         stream = self._streams.get(owner)
         if stream is None:
             stream = self._streams[owner] = _Stream(embedder.dimension)
-            stream.add(*_unpacked(notes.message_vectors(embedder.name, owner), embedder.dimension))
-        missing = places[stream.absent(seqs[places])]
+            stream.add(*_unpacked(self._opened().message_vectors(embedder.name, owner), embedder.dimension))
+            self._used += stream.size
+        return stream
+
+    def _embed(
+        self,
+        embedder: Embedder,
+        owner: str,
+        stream: _Stream,
+        said: SaidMessages,
+        seqs: np.ndarray,
+        missing: np.ndarray,
+        is_closing: Callable[[], bool],
+    ) -> None:
+        """Make and keep the vectors of the messages at the places `missing`."""
+        notes = self._opened()
         for some in _batches(missing.tolist(), said):
             if is_closing():
                 raise _ClosingError("messages are no longer embedded: the process closes")
@@ -208,26 +251,26 @@ class MessageVectors:
             with notes.change():
                 notes.keep_messages(embedder.name, owner, zip(mine, packed, strict=True))
             stream.add(mine, counts, new)
-        self._streams.move_to_end(owner)
-        self._evict()
-        return stream
 
     def _evict(self) -> None:
         """Drop the streams that were searched longest ago, but not the last one, until the others fit in memory."""
-        used = sum(stream.size for stream in self._streams.values())
-        while len(self._streams) > 1 and used > MESSAGE_CACHE_BYTES_MAX:
-            used -= self._streams.popitem(last=False)[1].size
+        while len(self._streams) > 1 and self._used > MESSAGE_CACHE_BYTES_MAX:
+            self._used -= self._streams.popitem(last=False)[1].size
+
+    def _forget_streams(self) -> None:
+        self._streams.clear()
+        self._used = 0
 
     def rest(self) -> None:
         """Give back the memory of vectors. They are in the file, and the next search of an agent reads its own."""
-        self._streams.clear()
+        self._forget_streams()
 
     def close(self) -> None:
         """Close the file and free memory. Idempotent."""
         notes, self._notes = self._notes, None
         if notes is not None:
             notes.close()
-        self._streams.clear()
+        self._forget_streams()
 
 
 def _unpacked(kept: Mapping[int, bytes], dimension: int) -> tuple[list[int], list[int], np.ndarray]:

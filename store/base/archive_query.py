@@ -4,7 +4,7 @@ Used by `actors/archive/archive_service.py`, `actors/memory/agent_search.py` and
 """
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -23,6 +23,14 @@ class SaidMessages(msgspec.Struct, frozen=True):
     seqs: "np.ndarray | Sequence[int]"
     """Seqs of the messages, ascending: int64."""
     message: MessageLookup
+
+
+class MeaningQuery(NamedTuple):
+    """Messages of one agent that are compared with a query in meaning."""
+
+    agent_id: str
+    query: str
+    said: SaidMessages
 
 
 class ArchiveQuery(msgspec.Struct, frozen=True):

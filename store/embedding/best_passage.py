@@ -50,9 +50,21 @@ def passage_around(text: str, weights: Mapping[str, float], chars_max: int, phra
     return Passage(f"{before}{text[begin:end]}{after}", frozenset(stem for span in best for stem in span.stems))
 
 
+def stems_shown(text: str, chars_max: int) -> frozenset[str]:
+    """Return all stems that a passage of `text` can have, whatever the query: see `passage_around`."""
+    if len(text) <= chars_max:
+        return frozenset(stems(text))
+    parts = chunks(text[:LOOKED_CHARS_MAX], _piece_chars(chars_max - _MARKS_CHARS))
+    return frozenset(stem for part in parts for stem in stems(part))
+
+
+def _piece_chars(chars_max: int) -> int:
+    return max(chars_max // 2, 1)
+
+
 def _runs(text: str, weights: Mapping[str, float], chars_max: int) -> Iterator[Sequence[_Span]]:
     """Yield, from each piece of the text on, as many pieces as fit into `chars_max`, in order."""
-    spans = list(_spans(text[:LOOKED_CHARS_MAX], weights, max(chars_max // 2, 1)))
+    spans = list(_spans(text[:LOOKED_CHARS_MAX], weights, _piece_chars(chars_max)))
     last = 0
     for first, span in enumerate(spans):
         last = max(last, first)

@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from everlog.actors.archive import message_meanings
 from everlog.actors.archive.message_meanings import NOTHING_SAID
 from everlog.actors.ports.agent_constants import EMBED_AHEAD_RECORDS
 from everlog.events import ArchiveDown, EmbedderError
-from everlog.store import SaidMessages
+from everlog.store import MeaningQuery
 from tests.support.store.message_vectors import Vectors, meant
 
 
@@ -94,9 +94,9 @@ def test_after_a_slow_embedder_later_searches_do_not_wait_for_it(monkeypatch) ->
     answer = threading.Event()
 
     class Slow(Vectors):
-        def near(self, agent_id: str, query: str, said: SaidMessages, is_closing: Callable[[], bool]) -> np.ndarray:
+        def near_many(self, asked: Sequence[MeaningQuery], is_closing: Callable[[], bool]) -> list[np.ndarray]:
             answer.wait()
-            return np.empty(0, np.float32)
+            return [np.empty(0, np.float32) for _ in asked]
 
     async def ask() -> None:
         service = meant(Slow())

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from everlog.events import ArchiveError, EmbedderError, uuid7
-from everlog.store import SaidMessages
+from everlog.store import MeaningQuery, SaidMessages
 from everlog.store.archive import MessageVectors, ServingTable, drop_messages, message_vectors_of
 from everlog.store.archive import message_vectors as module
 from everlog.store.archive.archive_metadata import NOTES, ArchiveMetadata
@@ -51,6 +51,27 @@ def test_meanings_are_of_exactly_the_given_messages(world: World) -> None:
     assert min(meanings[0], meanings[3]) > meanings[1] and meanings[2] == 0
     assert vectors.near("sam", "user cat river", said(*TEXTS[:2])).tolist() == meanings[:2].tolist()
     assert len(vectors.near("sam", "?!", said(*TEXTS))) == 0 == len(vectors.near("sam", "cat", said()))
+    vectors.close()
+
+
+def test_many_agents_are_compared_as_each_alone(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The similarities of many agents are those of each; a query is embedded once, whoever asks it; what is in memory
+    stays within its bound and is counted.
+    """
+    monkeypatch.setattr(module, "MESSAGE_CACHE_BYTES_MAX", 300)
+    asked = [
+        MeaningQuery("ann", "cat", said(*TEXTS)), MeaningQuery("bob", "cat", said(*TEXTS[:2])),
+        MeaningQuery("cid", "...", said(*TEXTS)), MeaningQuery("dan", "cat", said()),
+        MeaningQuery("eve", "river", said(*TEXTS[1:])), MeaningQuery("ann", "river", said(*TEXTS[:3])),
+    ]  # fmt: skip
+    vectors = vectors_of(world)
+    together = [found.tolist() for found in vectors.near_many(asked)]
+    questions = [text for text in embedded(world.embedder) if not text.startswith("user")]
+    assert questions.count("cat") == questions.count("river") == 1
+    assert vectors._used == sum(stream.size for stream in vectors._streams.values()) <= 300
+    assert together == [vectors.near(*one).tolist() for one in asked]
+    vectors.rest()
+    assert vectors._used == 0
     vectors.close()
 
 

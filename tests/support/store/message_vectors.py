@@ -6,7 +6,7 @@ import numpy as np
 
 from everlog.actors.archive.message_meanings import MessageMeanings
 from everlog.events import Record
-from everlog.store import ArchiveQuery, SaidMessages
+from everlog.store import ArchiveQuery, MeaningQuery, SaidMessages
 from everlog.store.archive import Matches
 
 
@@ -18,10 +18,10 @@ class Vectors:
         self.fails: Exception | None = None
         self.opened = self.rested = 0
 
-    def near(self, agent_id: str, query: str, said: SaidMessages, is_closing: Callable[[], bool]) -> np.ndarray:
+    def near_many(self, asked: Sequence[MeaningQuery], is_closing: Callable[[], bool]) -> list[np.ndarray]:
         if self.fails is not None:
             raise self.fails
-        return np.array([0.5], np.float32)
+        return [np.array([0.5], np.float32) for _ in asked]
 
     def prepare(self, agent_id: str, said: SaidMessages, is_closing: Callable[[], bool]) -> None:
         if self.fails is not None:
