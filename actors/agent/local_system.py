@@ -120,6 +120,11 @@ class LocalSystem:
         self.blocks = services.blocks or SharedBlockWriter(store, self._ports)
         """Client for the shared blocks of the store."""
 
+    @property
+    def archive(self) -> ArchiveClient | None:
+        """Index of memories; None: searches compare words only."""
+        return self._services.archive
+
     def agents(self) -> list[str]:
         """Return the names of all agents with a log, sorted."""
         return self.store.agents()

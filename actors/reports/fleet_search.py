@@ -1,27 +1,42 @@
-"""Search many agents of a store, one after the other, and rank all that is found together.
+"""Search many agents of a store in one pass over their logs, and rank all that is found together.
 
-Used by `AgentSystem.search` and by `everlog search --all`. Memory is bounded: one agent is loaded at a time, and only
-the results that can be on the wanted page are kept. An edit must keep that the results of one agent stay in the order
-of that agent's own search, and that an unreadable log hides no other agent.
+Used by `AgentSystem.search` and by `everlog search --all`. An agent's results are those of its own search, by the same
+functions, in the same order. What is not done for every agent: its log is not opened, and its talk is indexed and
+ranked only if one of its results can be on the wanted page. Memory is bounded: the texts of a few agents are held at a
+time, and the results up to the end of the page.
+
+Agents that the pass does not have, and those of a search in few agents, are opened one after the other. An edit must
+keep that an unreadable log hides no other agent.
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Coroutine, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
+from contextlib import AbstractContextManager, asynccontextmanager
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
 from everlog.actors.agent.agent_view import AgentView
 from everlog.actors.agent.local_system import LocalSystem
-from everlog.actors.memory.joint_search import merged, page_of, places_of
-from everlog.actors.ports.effects import Filters, Hit, Page, ThreadRunner
+from everlog.actors.memory.joint_search import page_of, places_of
+from everlog.actors.memory.place_results import check_filters
+from everlog.actors.ports.effects import Filters, Page, ThreadRunner
 from everlog.actors.ports.ports import Ports
+from everlog.actors.reports.best_hits import FoundHits
 from everlog.actors.reports.fleet_listing import list_agents
-from everlog.events import EverlogError, FunctionError
+from everlog.actors.reports.search_chunk import ChunkSearch
+from everlog.actors.reports.searched_texts import searched_texts
+from everlog.events import CorruptLog, EverlogError, FunctionError
 from everlog.events.times import moment
 from everlog.projections import Projections
 from everlog.store import FileStore
+
+T = TypeVar("T")
+ALONE_MAX = 8
+"""Number of agents up to which each is opened: a pass over all logs costs more."""
+STOP_S = 0.05
+"""Seconds between two attempts to stop what runs in a thread."""
 
 
 class FleetQuery(msgspec.Struct, frozen=True):
@@ -85,59 +100,156 @@ async def search_agents(
     `aside` runs queries and reads the disk. Raises FunctionError for an invalid filter, also for a source that none of
     the agents can search.
     """
-    places_of(wanted.filters)
-    best: list[Hit] = []
-    total = searched = 0
-    by_meaning, down = True, False
-    refused: FunctionError | None = None
-    engine = await aside(Projections)
+    check_filters(wanted.filters)
+    names = list(dict.fromkeys(names))
+    search = _FleetSearch(system, names, wanted, reports, aside)
+    alone: Sequence[str] = names
+    if len(names) > ALONE_MAX:
+        try:
+            alone = await search.together()
+        except CorruptLog:  # the sealed files are checked only now: that reads every byte of them
+            search = _FleetSearch(system, names, wanted, reports, aside)
+            alone = await search.together(skip_damaged=True)
+    await search.one_by_one(alone)
+    return search.page()
+
+
+class _FleetSearch:
+    """One search in many agents, and what it has found so far."""
+
+    def __init__(
+        self, system: LocalSystem, names: Sequence[str], wanted: FleetQuery, reports: SearchReports, aside: ThreadRunner
+    ) -> None:
+        self._system = system
+        self._names = names
+        self._numbers = {name: number for number, name in enumerate(names)}
+        self._wanted = wanted
+        self._reports = reports
+        self._aside = aside
+        self._found = FoundHits((wanted.page + 1) * wanted.count)
+        self._done = 0
+        self._answered = False
+
+    async def together(self, *, skip_damaged: bool = False) -> Sequence[str]:
+        """Search the agents in one pass. Return those that are left: the pass has no record of them, not all, or not
+        what is wanted of them. `skip_damaged`: leave out damaged logs. Raises CorruptLog.
+        """
+        wanted, stop = self._wanted, StopSignal()
+        places = places_of(wanted.filters)
+        opened = searched_texts(self._system.store, wanted.until, opened=stop.opened, skip_damaged=skip_damaged)
+        async with _entered(opened, self._aside, stop) as texts:
+            lost = await self._aside(texts.lost, self._names)
+            from_sources = {name for name, facts in texts.facts.items() if wanted.filters.source and facts.documents}
+            alone = [name for name in self._names if name in lost or name in from_sources]
+            chunk_search = ChunkSearch(wanted.text, wanted.filters, places, self._system.archive, self._aside)
+            waiting = texts.chunks(self._numbers.keys() - set(alone), places)
+            while some := await _uncut(self._aside(stop.watched, next, waiting, ()), stop.stop):
+                await _uncut(chunk_search.add(some, self._numbers, self._found))
+                self._answered = True
+                self._progressed(len(some))
+        return alone
+
+    async def one_by_one(self, names: Sequence[str]) -> None:
+        """Open these agents one after the other, and search each."""
+        if not names:
+            return
+        refused: FunctionError | None = None
+        engine = await self._aside(Projections)
+        try:
+            for name in names:
+                self._progressed(1)
+                try:
+                    found = await _uncut(self._opened_and_searched(name, engine))
+                except FunctionError as error:
+                    if not self._wanted.filters.source:
+                        raise
+                    refused = error
+                except EverlogError as error:
+                    self._reports.failed(name, error)
+                    await self._aside(engine.forget, name)
+                else:
+                    self._answered = True
+                    self._found.add(self._numbers[name], found)
+        finally:
+            await self._aside(engine.close)
+        if refused is not None and not self._answered:
+            raise refused
+
+    async def _opened_and_searched(self, name: str, engine: Projections) -> Page:
+        until = None if self._wanted.until is None else moment(self._wanted.until)
+        view: AgentView = await self._aside(partial(self._system.view, name, engine, as_of=until))
+        try:
+            searcher = await self._aside(view.searcher, None, self._aside)
+            found: Page = await searcher.ranked(self._wanted.text, self._wanted.filters)
+            return found
+        finally:
+            await self._aside(view.close)
+
+    def _progressed(self, agents: int) -> None:
+        self._done += agents
+        self._reports.progress(self._done, len(self._names))
+
+    def page(self) -> Page:
+        """Return the wanted page."""
+        return page_of(self._found.page(), self._wanted.page, self._wanted.count)
+
+
+class _StoppedError(Exception):
+    """Signal that an engine was stopped, because the search was cancelled."""
+
+
+class StopSignal:
+    """Stops engines that read in a thread, from the event loop."""
+
+    def __init__(self) -> None:
+        self._stops: list[Callable[[], None]] = []
+        self._stopped = False
+
+    def opened(self, stop: Callable[[], None]) -> None:
+        """Keep the function that stops an engine."""
+        self._stops.append(stop)
+        if self._stopped:
+            raise KeyboardInterrupt
+
+    def stop(self) -> None:
+        """Stop what runs now. It may have to be said again: an engine may be between two statements."""
+        self._stopped = True
+        for stop in self._stops:
+            stop()
+
+    def watched(self, work: Callable[..., T], *arguments: Any) -> T:
+        """Return what `work` returns. An engine that was stopped raises KeyboardInterrupt, which would end the loop."""
+        try:
+            return work(*arguments)
+        except KeyboardInterrupt as error:
+            if self._stopped:
+                raise _StoppedError from error
+            raise
+
+
+@asynccontextmanager
+async def _entered(opened: AbstractContextManager[T], aside: ThreadRunner, stop: StopSignal) -> AsyncIterator[T]:
+    """Enter and leave a context in a thread."""
+    value = await _uncut(aside(stop.watched, opened.__enter__), stop.stop)
     try:
-        for number, name in enumerate(names):
-            reports.progress(number, len(names))
-            try:
-                found = await _uncut(_searched(system, name, engine, wanted, aside))
-            except FunctionError as error:
-                if not wanted.filters.source:
-                    raise
-                refused = error
-                continue
-            except EverlogError as error:
-                reports.failed(name, error)
-                await aside(engine.forget, name)
-                continue
-            searched += 1
-            total += found.total
-            by_meaning = by_meaning and (found.by_meaning or not found.results)
-            down = down or found.archive_down
-            best = merged([best, found.results])[: (wanted.page + 1) * wanted.count]
-    finally:
-        await aside(engine.close)
-    if refused is not None and not searched:
-        raise refused
-    whole = Page(total, 0, 1, best, by_meaning=by_meaning and bool(best), archive_down=down)
-    return page_of(whole, wanted.page, wanted.count)
+        yield value
+    except BaseException as error:
+        await aside(opened.__exit__, type(error), error, error.__traceback__)
+        raise
+    await aside(opened.__exit__, None, None, None)
 
 
-async def _uncut(search: Coroutine[Any, Any, Page]) -> Page:
-    """Return the result of the search of one agent. A search that is cancelled ends before this does: its thread uses
-    the engine.
+async def _uncut(work: Awaitable[T], stop: Callable[[], None] = lambda: None) -> T:
+    """Return the result of work that uses an engine. If it is cancelled, it ends before this does: `stop` makes its
+    thread end early.
     """
-    task = asyncio.ensure_future(search)
+    task = asyncio.ensure_future(work)
     try:
         return await asyncio.shield(task)
     except asyncio.CancelledError:
-        await asyncio.wait((task,))
+        while not task.done():
+            stop()
+            await asyncio.wait((task,), timeout=STOP_S)
+        if not task.cancelled():
+            task.exception()  # looked at, so that the loop reports nothing
         raise
-
-
-async def _searched(
-    system: LocalSystem, name: str, engine: Projections, wanted: FleetQuery, aside: ThreadRunner
-) -> Page:
-    until = None if wanted.until is None else moment(wanted.until)
-    view: AgentView = await aside(partial(system.view, name, engine, as_of=until))
-    try:
-        searcher = await aside(view.searcher, None, aside)
-        found: Page = await searcher.ranked(wanted.text, wanted.filters)
-        return found
-    finally:
-        await aside(view.close)

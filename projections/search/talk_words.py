@@ -36,6 +36,16 @@ def _asks(text: str) -> bool:
     return "?" in text or "？" in text
 
 
+def stems_and_language(text: str) -> tuple[set[str], str]:
+    """Return the stems of a message that postings are made of, and its language: the same as `NewWords` finds."""
+    if len(text) <= PASSAGE_CHARS:
+        words, language = words_and_language(text)
+        return {stem(word, language) for word in words}, language
+    language = language_of(text[:MESSAGE_CHARS_MAX])
+    parts = (words_and_language(passage, language)[0] for passage in passages(text))
+    return {stem(word, language) for words in parts for word in words}, language
+
+
 class StemNumbers(dict[str, int]):
     """Number of each stem, in the order of their first occurrence."""
 

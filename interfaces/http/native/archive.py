@@ -91,7 +91,7 @@ async def search_agent(call: HttpCall) -> HitPage:
 
 
 async def search_agents(call: HttpCall) -> HitPage:
-    """Search all agents, one after the other, and rank what is found together. Refuses a search that takes too long."""
+    """Search all agents, and rank what is found together. Refuses a search that takes too long."""
     query: FleetSearchQuery = call.query
     system, names = call.service.system, call.names
     when = time_of_parameter(query.as_of, "as_of")
@@ -108,8 +108,8 @@ async def search_agents(call: HttpCall) -> HitPage:
     except TimeoutError as error:
         raise Refusal(
             400, "query-too-slow",
-            f"The search took longer than {limit_s:g} seconds, and was stopped: it opens one agent after the other. "
-            "Name the agents (`agent`). SQL over the view `messages` finds words in what all agents said.",
+            f"The search took longer than {limit_s:g} seconds, and was stopped. It keeps the vectors that it made: the "
+            "next one takes less. Or name the agents (`agent`), or ask for rarer words.",
         ) from error  # fmt: skip
 
 

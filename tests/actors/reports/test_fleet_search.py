@@ -1,17 +1,27 @@
 """One search over all agents of a store."""
 
 import asyncio
-from collections.abc import Iterator
+import random
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from hypothesis import strategies as st
 
 import everlog
-from everlog.actors.ports.effects import Page
-from everlog.actors.reports import fleet_search
-from everlog.events import FunctionError, UnknownAgent, UserMessage
+from everlog.actors.agent.local_system import LocalSystem
+from everlog.actors.memory.joint_search import merged
+from everlog.actors.ports.effects import Hit, Page, in_place
+from everlog.actors.reports import fleet_search, searched_texts
+from everlog.actors.reports.best_hits import BestHits
+from everlog.events import CorruptLog, EverlogError, FunctionError, UnknownAgent, UserMessage, uuid7
+from everlog.store import FileStore
 from tests.support.agent_world import World, say
+from tests.support.law import law
+from tests.support.store.archive_world import World as BoatWorld
 
 NAMES = ("ann", "bob", "cid", "dan")
 SAID = {
@@ -68,18 +78,23 @@ def test_pages_are_parts_of_one_order(system: everlog.SyncSystem) -> None:
     assert {(page.total, page.pages) for page in pages} == {(whole.total, len(pages))}
 
 
-def test_only_what_a_page_needs_is_kept(system: everlog.SyncSystem, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Between two agents no more results are kept than those up to the end of the wanted page."""
-    kept: list[int] = []
-    merged = fleet_search.merged
-
-    def counted(lists: list[list[everlog.Event]]) -> object:
-        kept.append(len(lists[0]))
-        return merged(lists)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(fleet_search, "merged", counted)
-    system.search("bread and a boat", page=0, count=2)
-    assert len(kept) == len(NAMES) and max(kept) == 2
+@law(st.lists(st.lists(st.sampled_from([0.1, 0.2, 0.3]), max_size=5), max_size=6), st.randoms(), few=40, many=1000)
+def test_only_what_a_page_needs_is_kept(found_by: list[list[float]], chance: random.Random) -> None:
+    """Whatever the order in which agents are searched, the best results are kept, no more of them than a page needs,
+    equal ones in the order of the agents and of their own searches; a result is needed if it would be kept.
+    """
+    hits = [
+        [Hit(place, 0, "user", "", "", str(number), score) for place, score in enumerate(sorted(scores, reverse=True))]
+        for number, scores in enumerate(found_by)
+    ]
+    best, order = BestHits(4), list(range(len(hits)))
+    chance.shuffle(order)
+    for number in order:
+        needed = bool(hits[number]) and best.needs(number, hits[number][0].score)
+        best.add(number, hits[number])
+        assert len(best) <= 4
+        assert needed == (str(number) in {hit.ref for hit in best.ranked()})
+    assert best.ranked() == merged(hits)[:4]
 
 
 def test_a_deleted_agent_is_not_searched_and_a_past_moment_can_be(system: everlog.SyncSystem) -> None:
@@ -120,3 +135,89 @@ def test_an_unreadable_log_hides_no_other_agent() -> None:
     page = asyncio.run(fleet_search.search_agents(world.system, names, wanted, reports, world.ports.aside))
     assert found(page)[0] == ("sam", "The boat is red.")
     assert len(failed) == 1 and "nobody: There is no agent 'nobody'" in failed[0]
+
+
+def test_a_damaged_log_hides_no_agent_of_others(tmp_path: Path) -> None:
+    """Of many agents, those in a damaged log are reported, with those that began in it, and the others are found."""
+    with closing(BoatWorld(tmp_path)) as world:
+        names = [f"alone {number}" for number in range(12)]
+        for name in names:
+            world.append(name, world.draft("agent_created"), world.draft("user_message", f"The boat of {name}."))
+        world.seal()
+        world.store.fork("alone 3", 2, "kid", event_id=uuid7(world.time, 1))
+        (sealed,) = world.store.partition(world.store.partition_of("alone 3")).path.glob("*.parquet")
+        data = bytearray(sealed.read_bytes())
+        data[len(data) // 2] ^= 1
+        sealed.write_bytes(data)
+        failed: dict[str, EverlogError] = {}
+        system = LocalSystem(world.store)
+        wanted = fleet_search.FleetQuery("boat", 0, 100, everlog.Filters())
+        reports = fleet_search.SearchReports(failed.__setitem__)
+        page = asyncio.run(fleet_search.search_agents(system, [*names, "kid"], wanted, reports, in_place))
+    assert {hit.agent for hit in page.results} == {*names} - {"alone 3"}
+    assert failed.keys() == {"alone 3", "kid"}
+    assert all(isinstance(error, CorruptLog) for error in failed.values())
+
+
+@pytest.mark.usefixtures("system")
+def test_a_cancelled_search_ends_after_the_agents_at_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A search that is cancelled searches no further agents, and ends as cancelled."""
+    monkeypatch.setattr(fleet_search, "ALONE_MAX", 0)
+    monkeypatch.setattr(searched_texts, "CHUNK_AGENTS", 1)
+    moved: list[int] = []
+
+    async def search() -> None:
+        task = asyncio.current_task()
+        assert task is not None
+
+        def progress(done: int, _: int) -> None:
+            moved.append(done)
+            if done == 2:
+                task.cancel()
+
+        reports = fleet_search.SearchReports(lambda name, error: pytest.fail(f"{name}: {error}"), progress)
+        wanted = fleet_search.FleetQuery("boat", 0, 10, everlog.Filters())
+        await fleet_search.search_agents(
+            LocalSystem(FileStore(tmp_path, lambda: 1)), NAMES, wanted, reports, asyncio.to_thread
+        )
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(search())
+    assert moved == [1, 2]
+
+
+def test_a_cancelled_search_stops_the_query_that_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The engine of a query that would run for long is stopped, before the search ends as cancelled."""
+    stopped = threading.Event()
+    loops: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[object]]] = []
+
+    class Views:
+        """Views whose first query runs until it is stopped."""
+
+        def __init__(self, opened: Callable[[Callable[[], None]], None]) -> None:
+            self._opened = opened
+
+        def __enter__(self) -> None:
+            self._opened(stopped.set)
+            loop, task = loops[0]
+            loop.call_soon_threadsafe(task.cancel)
+            assert stopped.wait(60)
+            raise KeyboardInterrupt
+
+        def __exit__(self, *_: object) -> None:
+            pytest.fail("it was not entered")
+
+    monkeypatch.setattr(fleet_search, "ALONE_MAX", 0)
+    monkeypatch.setattr(fleet_search, "searched_texts", lambda *_, opened, **__: Views(opened))
+
+    async def search() -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        loops.append((asyncio.get_running_loop(), task))
+        reports = fleet_search.SearchReports(lambda name, error: pytest.fail(f"{name}: {error}"))
+        wanted = fleet_search.FleetQuery("boat", 0, 10, everlog.Filters())
+        await fleet_search.search_agents(World().system, ["sam"], wanted, reports, asyncio.to_thread)
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(search())
+    assert stopped.is_set()
