@@ -154,7 +154,7 @@ def recalled(
 
 
 def check_roles(roles: Sequence[str]) -> None:
-    """Raise FunctionError for a role in which nobody speaks."""
+    """Raise FunctionError for a role that no speaker has."""
     unknown = set(roles) - set(ROLES)
     if unknown:
         raise FunctionError(f"Nobody speaks as {', '.join(sorted(unknown))}. Roles are: {', '.join(sorted(ROLES))}.")

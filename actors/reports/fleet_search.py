@@ -10,6 +10,7 @@ keep that an unreadable log hides no other agent.
 """
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager
 from functools import partial
@@ -233,10 +234,8 @@ async def _entered(opened: AbstractContextManager[T], aside: ThreadRunner, stop:
     value = await _uncut(aside(stop.watched, opened.__enter__), stop.stop)
     try:
         yield value
-    except BaseException as error:
-        await aside(opened.__exit__, type(error), error, error.__traceback__)
-        raise
-    await aside(opened.__exit__, None, None, None)
+    finally:
+        await aside(opened.__exit__, *sys.exc_info())
 
 
 async def _uncut(work: Awaitable[T], stop: Callable[[], None] = lambda: None) -> T:

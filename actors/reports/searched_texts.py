@@ -33,7 +33,7 @@ _SOURCES = "SELECT agent_id, source, as_of_time FROM ({sources})"
 
 
 class AgentFacts(msgspec.Struct, frozen=True):
-    """Where an agent has something that a search can find, at the moment of the search."""
+    """Places in which an agent has something that a search can find, at the moment of the search."""
 
     head: int
     archive: bool

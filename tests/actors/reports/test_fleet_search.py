@@ -80,7 +80,7 @@ def test_pages_are_parts_of_one_order(system: everlog.SyncSystem) -> None:
 
 @law(st.lists(st.lists(st.sampled_from([0.1, 0.2, 0.3]), max_size=5), max_size=6), st.randoms(), few=40, many=1000)
 def test_only_what_a_page_needs_is_kept(found_by: list[list[float]], chance: random.Random) -> None:
-    """Whatever the order in which agents are searched, the best results are kept, no more of them than a page needs,
+    """In any order of the agents that are searched, the best results are kept, no more of them than a page needs,
     equal ones in the order of the agents and of their own searches; a result is needed if it would be kept.
     """
     hits = [

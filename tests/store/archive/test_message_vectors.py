@@ -55,7 +55,7 @@ def test_meanings_are_of_exactly_the_given_messages(world: World) -> None:
 
 
 def test_many_agents_are_compared_as_each_alone(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The similarities of many agents are those of each; a query is embedded once, whoever asks it; what is in memory
+    """The similarities of many agents are those of each; a query is embedded once for all of them; what is in memory
     stays within its bound and is counted.
     """
     monkeypatch.setattr(module, "MESSAGE_CACHE_BYTES_MAX", 300)
