@@ -36,7 +36,6 @@ from everlog.actors.ports.effects import ANYTHING, ArchiveClient, Filters, Page
 from everlog.actors.ports.ports import Ports
 from everlog.actors.reply import SendOutcome
 from everlog.actors.reports import export_restore
-from everlog.actors.reports.fleet_search import FleetQuery, search_fleet
 from everlog.actors.rerun.rerun import RerunOptions, RerunOutcome, TurnPairCallback, compare, rerun
 from everlog.actors.rerun.rerun_comparison import RerunComparison
 from everlog.actors.rerun_runtime import stage
@@ -222,13 +221,14 @@ class AgentSystem:
         results, most relevant first.
 
         Each hit has its `agent` and its `place`, and its `score` is its relevance, from 0 to 1. `agents`: search only
-        these. `as_of`: what was recorded up to this time, with a zone. An agent whose log cannot be read is `unread` in
-        the page. Other parameters and errors are those of `AgentRef.search`.
+        these. `as_of`: what was recorded up to this time, with a zone. Agents whose logs cannot be read are `unread`.
+        Other parameters and errors are those of `AgentRef.search`.
         """
-        until = None if as_of is None else microseconds_of(as_of, "as_of")
+        from everlog.actors.reports.fleet_search import FleetQuery, search_fleet  # loads what searches need
+
         names = None if agents is None else [self._stream(name) for name in agents]
-        wanted = FleetQuery(query, page, count, filters, until)
-        return await search_fleet(self._reading, self.store, names, wanted, self._ports)
+        asked = FleetQuery(query, page, count, filters, as_of and microseconds_of(as_of, "as_of"))
+        return await search_fleet(self._reading, self.store, names, asked, self._ports)
 
     def _new_id(self) -> str:
         return self._ports.ids.new(self._ports.clock.now())

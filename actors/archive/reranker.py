@@ -14,7 +14,7 @@ from typing import Protocol
 
 import msgspec
 
-from everlog.actors.memory.reranked_search import RERANK_CHARS_MAX
+from everlog.actors.memory.archive_questions import RERANK_CHARS_MAX
 from everlog.actors.models.model_catalogue import catalogue_of
 from everlog.actors.models.model_types import EndpointEntry
 from everlog.actors.ports.agent_constants import ARCHIVE_RETRY_S

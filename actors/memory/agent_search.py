@@ -11,17 +11,18 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from everlog.actors.memory import derived_search
-from everlog.actors.memory.archive_questions import kept_page, near_of
-from everlog.actors.memory.joint_search import RESULTS_MAX, covered, page_of, places_of
-from everlog.actors.memory.place_results import (
-    derived_page,
+from everlog.actors.memory.archive_questions import kept_page, near_of, reranked
+from everlog.actors.memory.joint_search import (
+    RESULTS_MAX,
+    covered,
     message_page,
     page_from,
+    page_of,
+    places_of,
     span_of,
     together,
     with_passages,
 )
-from everlog.actors.memory.reranked_search import reranked
 from everlog.actors.ports.agent_constants import PAGE_RESULTS, PAGES_MAX, PASSAGE_CHARS
 from everlog.actors.ports.effects import (
     ANYTHING,
@@ -178,7 +179,9 @@ class AgentSearcher:
         self._span(filters.start, filters.end)
         rows = await self._aside(self._derived.all)
         near, down = await self.near(query, derived_search.embedded(rows))
-        found = derived_page(rows, query, page, count, filters, self.zone, weights, near, archive_down=down)
+        found = derived_search.derived_page(
+            rows, query, page, count, filters, self.zone, weights, near, archive_down=down
+        )
         results = [msgspec.structs.replace(hit, agent=self._agent_id) for hit in found.results]
         return msgspec.structs.replace(found, results=results)
 

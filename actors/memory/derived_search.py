@@ -7,9 +7,9 @@ ended is hidden, unless it is asked for. Used by `agent_search.py`.
 
 from collections.abc import Mapping, Sequence
 
-from everlog.actors.memory.joint_search import DIGITS, covered, relevance
+from everlog.actors.memory.joint_search import DIGITS, covered, relevance, span_of
 from everlog.actors.ports.agent_constants import PASSAGE_CHARS
-from everlog.actors.ports.effects import Filters, Hit
+from everlog.actors.ports.effects import Filters, Hit, Page
 from everlog.events import FunctionError
 from everlog.projections.rows import Row
 from everlog.store import SaidMessages
@@ -82,6 +82,29 @@ def found_among(
         if exact or share > 0 or (near is not None and near >= least)
     ]
     return sorted(hits, key=lambda hit: -hit.score)
+
+
+def derived_page(
+    rows: Sequence[Row],
+    query: str,
+    page: int,
+    count: int,
+    filters: Filters,
+    zone: str,
+    weights: Mapping[str, float],
+    near: Mapping[int, float] | None,
+    *,
+    archive_down: bool,
+) -> Page:
+    """Return a page of insights, facts and items of plans. `near`: similarity of each record, by seq, if it is known.
+
+    Raises FunctionError for invalid filters.
+    """
+    after, before = span_of(filters.start, filters.end, zone)
+    hits = found_among(passing(rows, filters, after, before), query, weights, near)
+    by_meaning = bool(hits) and near is not None
+    results = hits[page * count :][:count]
+    return Page(len(hits), page, -(-len(hits) // count), results, by_meaning=by_meaning, archive_down=archive_down)
 
 
 def _hit(row: Row, score: float, near: float | None) -> Hit:

@@ -11,18 +11,29 @@ so results of several agents compare, too.
 
 A place's own order knows more, such as the question that a message answers. So the relevances of one place are replaced
 by the nearest sequence that does not rise: an edit must keep that the results of one place stay in the order of that
-place's own search. Used by `agent_search.py` and `actors/reports/fleet_search.py`.
+place's own search.
+
+The caller reads what is searched, and knows what is near in meaning: `agent_search.py` for one agent, and
+`actors/reports/fleet_search.py` for many, so that both rank by one rule.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
+from typing import TYPE_CHECKING
 
 import msgspec
 
+from everlog.actors.ports.agent_constants import PASSAGE_CHARS
 from everlog.actors.ports.effects import Filters, Hit, Page, Place
 from everlog.events import FunctionError
-from everlog.store.base.stemming import stems
-from everlog.store.embedding.best_passage import Passage
+from everlog.store.base.stemming import phrases_in, stems
+from everlog.store.embedding.best_passage import Passage, passage_around
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from everlog.projections import RecallPage
+    from everlog.projections.search.talk_index import TalkView
 
 PLACES: Sequence[Place] = ("messages", "archive", "documents", "derived")
 """Places that a search covers, in the order in which equally relevant results are listed."""
@@ -104,3 +115,74 @@ def page_of(ranked: Page, page: int, count: int) -> Page:
     """Return one page, counted from 0, of results that are all on one page."""
     results = ranked.results[page * count : (page + 1) * count]
     return msgspec.structs.replace(ranked, page=page, pages=-(-ranked.total // count), results=results)
+
+
+def span_of(start: str, end: str, zone: str) -> tuple[int | None, int | None]:
+    """Convert two days to microseconds UTC. Raise FunctionError for an invalid day, or days in the wrong order."""
+    from everlog.projections.recall_search import days_between
+
+    after, before = days_between(start, end, zone)
+    if after is not None and before is not None and before <= after:
+        raise FunctionError(f"The last day, {end}, is before the first, {start}. Both days count.")
+    return after, before
+
+
+def message_page(
+    talk: "TalkView",
+    query: str,
+    page: int,
+    count: int,
+    filters: Filters,
+    zone: str,
+    meanings: "np.ndarray | None",
+) -> Page:
+    """Return a page of the messages of a talk. `meanings`: similarity of each; empty if there is nothing to compare;
+    None if the archive did not answer.
+    """
+    from everlog.projections.recall_search import MessageFilters, recalled  # a host that never searches loads no index
+
+    wanted = MessageFilters(filters.roles, filters.start, filters.end)
+    found = recalled(talk, query, page * count, count, wanted, zone=zone, meanings=meanings)
+    compared = meanings is not None and len(meanings) > 0
+    return page_from(found, page, count, by_meaning=compared, archive_down=meanings is None)
+
+
+def together(agent_id: str, pages: Sequence[Page], query: str, weights: Mapping[str, float]) -> Page:
+    """Return the results of an agent's places on one page, ranked together. `weights`: weight of each stem of the
+    query.
+    """
+    by_meaning = all(page.by_meaning for page in pages if page.results)
+    lists = []
+    for found in pages:
+        shown, shares = with_passages(agent_id, found, query, weights)
+        values = zip(shares, (hit.near for hit in shown.results), strict=True)
+        lists.append(scored(shown.results, (relevance(*value, by_meaning=by_meaning) for value in values)))
+    hits = merged(lists)
+    down = any(page.archive_down for page in pages)
+    return Page(len(hits), 0, int(bool(hits)), hits, by_meaning=bool(hits) and by_meaning, archive_down=down)
+
+
+def with_passages(agent_id: str, found: Page, query: str, weights: Mapping[str, float]) -> tuple[Page, Sequence[float]]:
+    """Return a page whose hits have their passages and the agent, and for each hit the share of the query that it
+    covers. `weights`: weight of each stem of the query.
+    """
+    phrases, rest = phrases_in(query)
+    sought = [*phrases, rest] if rest else phrases
+    hits, shares = [], []
+    for hit in found.results:
+        passage = passage_around(hit.text, weights, PASSAGE_CHARS, sought)
+        short = "" if passage.text == hit.text else passage.text
+        hits.append(msgspec.structs.replace(hit, passage=short, agent=agent_id))
+        shares.append(covered(passage, hit.name, weights))
+    return msgspec.structs.replace(found, results=hits), shares
+
+
+def page_from(
+    found: "RecallPage", page: int, count: int, *, by_meaning: bool = False, archive_down: bool = False
+) -> Page:
+    """Return rows of a search as a page."""
+    hits = [msgspec.convert(row, Hit) for row in found]
+    return Page(
+        total=found.total, page=page, pages=-(-found.total // count), results=hits, by_meaning=by_meaning,
+        archive_down=archive_down,
+    )  # fmt: skip

@@ -20,8 +20,8 @@ import msgspec
 
 from everlog.actors.agent.agent_view import AgentView
 from everlog.actors.agent.local_system import LocalSystem
-from everlog.actors.memory.joint_search import page_of, places_of
-from everlog.actors.memory.place_results import check_filters
+from everlog.actors.memory.derived_search import check_kinds
+from everlog.actors.memory.joint_search import page_of, places_of, span_of
 from everlog.actors.ports.effects import Filters, Page, ThreadRunner
 from everlog.actors.ports.ports import Ports
 from everlog.actors.reports.best_hits import FoundHits
@@ -31,6 +31,7 @@ from everlog.actors.reports.searched_texts import searched_texts
 from everlog.events import CorruptLog, EverlogError, FunctionError
 from everlog.events.times import moment
 from everlog.projections import Projections
+from everlog.projections.recall_search import check_roles
 from everlog.store import FileStore
 
 T = TypeVar("T")
@@ -101,7 +102,7 @@ async def search_agents(
     `aside` runs queries and reads the disk. Raises FunctionError for an invalid filter, also for a source that none of
     the agents can search.
     """
-    check_filters(wanted.filters)
+    _check(wanted.filters)
     names = list(dict.fromkeys(names))
     search = _FleetSearch(system, names, wanted, reports, aside)
     alone: Sequence[str] = names
@@ -113,6 +114,16 @@ async def search_agents(
             alone = await search.together(skip_damaged=True)
     await search.one_by_one(alone)
     return search.page()
+
+
+def _check(filters: Filters) -> None:
+    """Raise FunctionError for filters that no agent can answer, whatever it has."""
+    places = places_of(filters)
+    span_of(filters.start, filters.end, "UTC")
+    if "messages" in places:
+        check_roles(filters.roles)
+    if "derived" in places:
+        check_kinds(filters.kinds)
 
 
 class _FleetSearch:

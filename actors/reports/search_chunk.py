@@ -12,9 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from everlog.actors.memory.archive_questions import kept_page, near_of
-from everlog.actors.memory.derived_search import embedded
-from everlog.actors.memory.joint_search import RESULTS_MAX
-from everlog.actors.memory.place_results import derived_page, message_page, span_of, together
+from everlog.actors.memory.derived_search import derived_page, embedded
+from everlog.actors.memory.joint_search import RESULTS_MAX, message_page, span_of, together
 from everlog.actors.ports.agent_constants import PASSAGE_CHARS
 from everlog.actors.ports.effects import ArchiveClient, Filters, Page, Place, ThreadRunner
 from everlog.actors.reports.best_hits import FoundHits

@@ -10,7 +10,6 @@ from everlog.actors.agent.agent_view import AgentView
 from everlog.actors.agent_state import AgentState
 from everlog.actors.memory.archival_rules import id_of
 from everlog.actors.ports.effects import Filters, Hit, Page
-from everlog.actors.reports.fleet_search import searched_agents
 from everlog.events.times import microseconds_of, moment
 from everlog.interfaces.http.core.moments import moment_of, time_of_parameter
 from everlog.interfaces.http.core.refusals import Refusal
@@ -97,6 +96,8 @@ async def search_agents(call: HttpCall) -> HitPage:
     when = time_of_parameter(query.as_of, "as_of")
     wanted = [names.inner(name) for name in query.agent] or None
     if wanted is None and names.tenant:
+        from everlog.actors.reports.fleet_search import searched_agents  # loads what searches need
+
         until = None if when is None else microseconds_of(when, "as_of")
         living, _ = await call.service.ports.aside(searched_agents, system.store, until)
         wanted = [stream for stream in living if names.owns(stream)]

@@ -18,7 +18,7 @@ from everlog.actors.archive.archive_index import local_archive
 from everlog.actors.archive.reranker import Reranker
 from everlog.actors.functions.memgpt_functions import shown
 from everlog.actors.memory.agent_search import AgentSearcher
-from everlog.actors.memory.reranked_search import RERANK_CHARS_MAX, RERANKED, reranked
+from everlog.actors.memory.archive_questions import RERANK_CHARS_MAX, RERANKED, reranked
 from everlog.actors.ports.effects import Hit, Page
 from everlog.events import ArchiveDown
 from everlog.store import FileStore
