@@ -6,15 +6,16 @@ Called by `cli.command_run`.
 import asyncio
 from argparse import Namespace
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from everlog.actors.agent_ref import AgentRef
+from everlog.actors.agent_system import AgentSystem
 from everlog.actors.memory.agent_search import AgentSearcher
 from everlog.actors.memory.archival_rules import id_of
 from everlog.actors.ports.agent_constants import PAGE_RESULTS
 from everlog.actors.ports.effects import Filters, Page
 from everlog.events import BadInput, FunctionError
-from everlog.interfaces.common.bootstrap import agents_of, open_view, opened_view, searching, system_of
+from everlog.interfaces.common.bootstrap import agents_of, opened_view, searching
 from everlog.interfaces.common.error_output import sanitize
 from everlog.interfaces.common.front_end import CommandEnvironment
 from everlog.interfaces.common.input_text import check_text, required_text
@@ -25,6 +26,7 @@ from everlog.store import name_of
 if TYPE_CHECKING:
     from everlog.interfaces.client.remote_search import RemoteSearcher
 
+T = TypeVar("T")
 LIST_RESULTS = 20
 """Memories on one page of a list."""
 
@@ -32,13 +34,19 @@ LIST_RESULTS = 20
 def insert(args: Namespace, world: CommandEnvironment) -> int:
     """Run the command `archive insert`."""
     text, tags = _text(args), tuple(map(check_text, args.tags or ()))
-    with open_view(system_of(args, world), args.name, notify=False) as view, without_take_over():
-        known = asyncio.run(view.searcher().kept(text))
-        kept = asyncio.run(_run_on_agent(args, world, lambda agent: agent.archive.insert(text, tags)))
+    command_id = world.ids.new(world.clock.now())
+
+    async def inserted(system: AgentSystem, agent: AgentRef) -> tuple[str, str]:
+        handle = system.handle(name_of(args.name), first_id=command_id)
+        return agent.agent_id, await handle.archive.insert(text, tags)
+
+    with without_take_over():
+        name, kept = asyncio.run(_run_on_agent(args, world, inserted))
+    known = kept != command_id  # a new memory has the id of the command that stored it
     if args.json:
-        print(json_shapes.line({"agent": view.agent_id, "memory": kept, "known": known == kept}))
+        print(json_shapes.line({"agent": name, "memory": kept, "known": known}))
     else:
-        print(f"Stored already, as {kept}." if known == kept else f"Stored as {kept}.")
+        print(f"Stored already, as {kept}." if known else f"Stored as {kept}.")
     return 0
 
 
@@ -59,7 +67,7 @@ def delete(args: Namespace, world: CommandEnvironment) -> int:
 def _change(args: Namespace, world: CommandEnvironment, done: str, work: Callable[[AgentRef], Awaitable[None]]) -> int:
     """Change a memory, and print what was `done`. A view of the agent would make a server send the whole agent."""
 
-    async def changed(agent: AgentRef) -> str:
+    async def changed(_: AgentSystem, agent: AgentRef) -> str:
         await work(agent)
         return agent.agent_id
 
@@ -70,13 +78,15 @@ def _change(args: Namespace, world: CommandEnvironment, done: str, work: Callabl
     return 0
 
 
-async def _run_on_agent(args: Namespace, world: CommandEnvironment, work: Callable[[AgentRef], Awaitable[str]]) -> str:
+async def _run_on_agent(
+    args: Namespace, world: CommandEnvironment, work: Callable[[AgentSystem, AgentRef], Awaitable[T]]
+) -> T:
     """Open an existing agent and await `work` on it, which runs no turn."""
     async with agents_of(args, world) as system:
         agent = await system.agent(
             name_of(args.name), create=False, keep_configuration=True, command=f"everlog {args.command}"
         )
-        return await work(agent)
+        return await work(system, agent)
 
 
 def _text(args: Namespace) -> str:

@@ -98,9 +98,11 @@ def test_listings_and_figures_download_nothing(line: ServedLine, monkeypatch: py
 
 
 def test_changes_of_a_memory_download_nothing(line: ServedLine, monkeypatch: pytest.MonkeyPatch):
-    """A memory is changed and deleted, and no log is copied for that."""
-    memory = line.json("archive", "insert", "sam", "The boat is red")["memory"]
+    """A memory is inserted once, changed and deleted, and no log is copied for that."""
     no_download(monkeypatch)
+    memory = line.json("archive", "insert", "sam", "The boat is red")["memory"]
+    again = line.json("archive", "insert", "sam", "The boat is red ")
+    assert again == {"agent": "sam", "memory": memory, "known": True}
     assert line.json("archive", "update", "sam", memory, "The boat is blue") == {"agent": "sam", "memory": memory}
     assert line.json("archive", "delete", "sam", memory) == {"agent": "sam", "memory": memory}
 
