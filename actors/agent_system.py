@@ -220,14 +220,14 @@ class AgentSystem:
         """Search what all agents have heard, said, stored and concluded, and their documents. Return one page of
         results, most relevant first.
 
-        Each hit has its `agent` and its `place`, and its `score` is its relevance, from 0 to 1. `agents`: search only
-        these. `as_of`: what was recorded up to this time, with a zone. Agents whose logs cannot be read are `unread`.
-        Other parameters and errors are those of `AgentRef.search`.
+        Each hit has its `agent` and its `place`; its `score` is its relevance, from 0 to 1. `agents`: only these.
+        `as_of`: what was recorded up to this time, with a zone. Agents whose logs cannot be read are `unread`. Other
+        parameters and errors are those of `AgentRef.search`.
         """
         from everlog.actors.reports.fleet_search import FleetQuery, search_fleet  # loads what searches need
 
         names = None if agents is None else [self._stream(name) for name in agents]
-        asked = FleetQuery(query, page, count, filters, as_of and microseconds_of(as_of, "as_of"))
+        asked = FleetQuery(query, page, count, filters, None if as_of is None else microseconds_of(as_of, "as_of"))
         return await search_fleet(self._reading, self.store, names, asked, self._ports)
 
     def _new_id(self) -> str:
