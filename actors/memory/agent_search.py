@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from everlog.actors.memory import derived_search
 from everlog.actors.memory.archive_questions import kept_page, near_of, reranked
 from everlog.actors.memory.joint_search import (
     RESULTS_MAX,
@@ -38,7 +37,7 @@ from everlog.actors.ports.effects import (
 from everlog.actors.ports.journal import Journal
 from everlog.actors.prompt.context import Context
 from everlog.events import ArchiveDown, FunctionError
-from everlog.projections import ArchivalSearch, AttachedSources, DerivedRows, Projections, RecallPage, RecallSearch
+from everlog.projections import ArchivalSearch, AttachedSources, Projections, RecallPage, RecallSearch
 from everlog.projections.search.talk_index import TalkView
 from everlog.store import ArchiveQuery, SaidMessages
 from everlog.store.base.stemming import query_stems
@@ -79,7 +78,7 @@ class AgentSearcher:
         self._rows = partial(projections.rows, agent_id=agent_id, as_of=as_of)
         self._search = RecallSearch(projections, agent_id, self._said_by, zone)
         self._kept = ArchivalSearch(projections, agent_id, as_of)
-        self._derived = DerivedRows(projections, agent_id, as_of)
+        self._projections = projections
         self._archive = archive
         self.zone = zone
         """IANA zone in which days are counted."""
@@ -176,12 +175,14 @@ class AgentSearcher:
     async def _derived_page(
         self, query: str, page: int, count: int, filters: Filters, weights: Mapping[str, float]
     ) -> Page:
+        # Imported here: of most agents nothing was derived.
+        from everlog.actors.memory.derived_search import derived_page, embedded
+        from everlog.projections import DerivedRows
+
         self._span(filters.start, filters.end)
-        rows = await self._aside(self._derived.all)
-        near, down = await self.near(query, derived_search.embedded(rows))
-        found = derived_search.derived_page(
-            rows, query, page, count, filters, self.zone, weights, near, archive_down=down
-        )
+        rows = await self._aside(DerivedRows(self._projections, self._agent_id, self._as_of).all)
+        near, down = await self.near(query, embedded(rows))
+        found = derived_page(rows, query, page, count, filters, self.zone, weights, near, archive_down=down)
         results = [msgspec.structs.replace(hit, agent=self._agent_id) for hit in found.results]
         return msgspec.structs.replace(found, results=results)
 
