@@ -21,7 +21,7 @@ from everlog.store.base.lazy_pyarrow import pc
 from everlog.store.base.names import name_of
 from everlog.store.partition.append_rules import follow
 from everlog.store.partition.chain_lookup import chain_over, nearest_known, no_record_error
-from everlog.store.partition.closed_mark import LostCommits, MarkCheck
+from everlog.store.partition.closed_mark import LostCommits, MarkCheck, NamedMark, read_marks
 from everlog.store.partition.epoch import has_live_owner
 from everlog.store.partition.frame_index import FrameIndex, tables_at
 from everlog.store.partition.manifest import OPEN, SEALED, FileEntry, Manifest, head_in, load
@@ -75,10 +75,17 @@ class PartitionFiles(NamedTuple):
 class PartitionReader:
     """Reader of a partition. Sees the frames that were whole when the read began."""
 
-    def __init__(self, partition: Partition, own: Callable[[], PartitionFiles] | None = None) -> None:
-        """Read `partition`. The writer passes `own` for its own reads: it returns the writer's current knowledge."""
+    def __init__(self, partition: Partition, own: Callable[[], PartitionFiles] | None = None,
+                 check_there: Callable[[], None] = lambda: None) -> None:  # fmt: skip
+        """Read `partition`. The writer passes `own` for its own reads: it returns the writer's current knowledge.
+
+        `check_there` is called for a partition without a manifest, and raises an error if its folder is missing.
+        """
         self._where = partition
         self._own = own
+        self._check_there = check_there
+        self._marks: tuple[Manifest, Callable[[], list[NamedMark]]] | None = None
+        """The manifest that was loaded last, and the marks that lay beside it."""
         self._footers = FooterCache() if own is not None else None
         self._kept = 0
         self.damage: TornTail | None = None
@@ -230,10 +237,24 @@ class PartitionReader:
                 self._kept = view.manifest.number
                 self._footers.keep(view.manifest.names())
             return view.manifest, view
-        manifest = load(self._where)
+        manifest = self._loaded()
         if view is not None and view.manifest.number == manifest.number:
             return view.manifest, view
         return manifest, None
+
+    def _loaded(self) -> Manifest:
+        """Return the manifest in force. Marks in its folder are read meanwhile, if requests take long there."""
+        marks: Callable[[], list[NamedMark]] = list
+
+        def listed(names: list[str]) -> None:
+            nonlocal marks
+            marks = self._where.disk.beside(lambda: list(read_marks(self._where, names)))
+
+        manifest = load(self._where, listed if self._own is None else lambda _: None)
+        if not manifest.number:
+            self._check_there()
+        self._marks = manifest, marks
+        return manifest
 
     def _stream(self, name: str, from_seq: int, to_seq: int | None, columns: Sequence[str] = SCHEMA.names
                 ) -> Iterator[pa.Table]:  # fmt: skip
@@ -249,16 +270,17 @@ class PartitionReader:
             if to_seq is not None and from_seq > to_seq:
                 return
 
-    def _since(self, commit: int) -> Iterator[pa.Table]:
-        """Yield the records of all streams in commit order, from `commit` on."""
-        for piece in self._pieces(commit, None, 1, None):
+    def _since(self, commit: int, manifest: Manifest | None = None) -> Iterator[pa.Table]:
+        """Yield the records of all streams in commit order, from `commit` on. `manifest`: the one in force."""
+        for piece in self._pieces(commit, None, 1, None, manifest=manifest):
             table = piece.filter(pc.greater_equal(piece.column("commit"), int_value(commit)))
             if table.num_rows:
                 commit = table.column("commit")[-1].as_py() + 1
                 yield table
 
     def _pieces(self, commit: int, name: str | None, from_seq: int, to_seq: int | None,
-                columns: Sequence[str] = SCHEMA.names) -> Iterator[pa.Table]:  # fmt: skip
+                columns: Sequence[str] = SCHEMA.names, manifest: Manifest | None = None,
+                ) -> Iterator[pa.Table]:  # fmt: skip
         """Yield tables that hold the wanted records, from `commit` on, and perhaps more; records may be yielded twice.
 
         That happens when a file disappears because the owner sealed it: its records are in another file then. `_stream`
@@ -268,7 +290,7 @@ class PartitionReader:
         lost, again = False, True
         while again:
             again = False
-            manifest, view = self._seen(lost)
+            manifest, view = self._seen(lost) if manifest is None or lost else (manifest, None)
             for entry in manifest.files:
                 if entry.kind == OPEN or entry.last_commit >= commit:
                     try:
@@ -312,9 +334,9 @@ class PartitionReader:
         yield from _tables(self._frames(entry, manifest, view))  # a full scan, which also reports damage
 
     def _heads(self) -> dict[str, Head]:
-        manifest = load(self._where)
+        manifest = self._loaded()
         heads = manifest.closed_heads()
-        for table in self._since(manifest.covered_to() + 1):
+        for table in self._since(manifest.covered_to() + 1, manifest if self._own is None else None):
             follow(heads, list(records_of(table)), str(self._where.path))
         return heads
 
@@ -327,11 +349,13 @@ class PartitionReader:
         marks = None
         if self._own is None:
             with storage("list", self._where.path):
-                marks = MarkCheck(self._where, entry.name)
+                beside = self._marks[1]() if self._marks is not None and self._marks[0] is manifest else None
+                marks = MarkCheck(self._where, entry.name, beside)
         with read_errors(path):
             data = self._where.disk.read(path, 0, None if view is None else view.length)
-        if view is None and self._is_old(manifest):
-            raise FileNotFoundError(path)  # the file may be closed by now and hold bytes of a fenced writer
+        # The file may be closed by now and hold bytes of a fenced writer, unless a file that was ended cannot grow.
+        if view is None and not self._where.disk.ends_files and self._is_old(manifest):
+            raise FileNotFoundError(path)
         scan = FrameScan(data, self._where.salt(entry.name), entry.first_commit, str(path))
         for frame in scan:
             if marks is not None:

@@ -28,8 +28,8 @@ from everlog.store.object.object_file import GrowingFile, TemporaryFile, WholeFi
 
 GROWING = ".open"
 EPOCH = "epoch-"
-HASH_CHARS = 64
-"""Length of the names of assignments, which are hashes of names of agents."""
+TREES = ("agents/", "log/")
+"""Folders that hold folders, and these only."""
 TEMPORARY = ".tmp"
 FOLDER = ".folder"
 FREED = ".freed"
@@ -93,12 +93,14 @@ class ObjectDisk:
         parts = self._parts(key)
         end = _end_of(parts) if length is None else min(offset + length, _end_of(parts))
         wanted = [part for part in parts if _offset(part) < end and _offset(part) + part.bytes > offset]
+        # Looked at after the listing: a removal is said first, so if it was not said no part was missing there. A part
+        # that is deleted later is missed when it is read.
+        check = self.beside(partial(self._check_not_removed, key))
         try:
             contents = self._again(lambda: self.bucket.get_all([part.key for part in wanted]))
         except FileNotFoundError as error:
             raise missing(key) from error
-        # Looked at last: a removal is said first, so if it was not said no part was missing.
-        self._check_not_removed(key)
+        check()
         data = bytearray()
         start = _offset(wanted[0]) if wanted else 0
         for part, content in zip(wanted, contents, strict=True):
@@ -130,11 +132,11 @@ class ObjectDisk:
         if path in self._temporary or path in self._made:
             return True
         key = self._key(path)
-        if key and self._again(lambda: self.bucket.size(key)) is not None:
-            return True
-        if path.name.startswith(EPOCH) or "." in path.name or len(path.name) == HASH_CHARS:
-            return False  # no folder has such a name, so nothing has to be listed
-        return bool(self._again(lambda: self.bucket.children(key)))
+        # One request tells: the depth of a path says whether a folder or a file is meant.
+        depth = key.count("/")
+        if not key or (depth < 2 and "." not in path.name and (depth == 0 or key.startswith(TREES))):
+            return bool(self._again(lambda: self.bucket.children(key)))
+        return self._again(lambda: self.bucket.size(key)) is not None
 
     def make_dirs(self, path: Path) -> None:
         if path == self._root:

@@ -133,7 +133,11 @@ def leave_mark(partition: Partition, mark: ClosedMark | None, epoch: int) -> Non
                 remove_if_there(partition.disk, partition.numbered(CLOSED, number))
 
 
-def read_marks(partition: Partition, names: Iterable[str]) -> Iterator[tuple[str, ClosedMark | None]]:
+NamedMark = tuple[str, ClosedMark | None]
+"""Name of a mark's file, and the mark; None for an invalid one."""
+
+
+def read_marks(partition: Partition, names: Iterable[str]) -> Iterator[NamedMark]:
     """Yield the marks among the `names` of the folder, each with its name, oldest first; None for an invalid one."""
     listed = list(names)
     ended = [f"{CLOSED}{number:06d}" for number in numbers_in(listed, CLOSED)]
@@ -156,10 +160,11 @@ class MarkCheck:
     meet.
     """
 
-    def __init__(self, partition: Partition, file: str) -> None:
-        """Read the marks of the open file named `file`. May raise OSError."""
+    def __init__(self, partition: Partition, file: str, found: Iterable[NamedMark] | None = None) -> None:
+        """Take the marks of the open file named `file` out of `found`, or read them. May raise OSError."""
         self._path = partition.path / file
-        found = read_marks(partition, partition.disk.names(partition.path))
+        if found is None:
+            found = read_marks(partition, partition.disk.names(partition.path))
         self._unmet = {
             mark.bytes: mark for name, mark in found
             if mark is not None and mark.file == file and not name.endswith(LOST_SUFFIX)

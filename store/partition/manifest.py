@@ -9,6 +9,8 @@ defaults.
 Used by every file of `store` that opens a partition: `file_log`, `partition_reader`, `seal_pass`.
 """
 
+from collections.abc import Callable
+
 import google_crc32c
 import msgspec
 
@@ -16,7 +18,7 @@ from everlog.events import GENESIS, CorruptLog, NewerFormat, StoreError
 from everlog.store.base.contract import Head
 from everlog.store.base.disk import parse_json, publish, remove_if_there, storage
 from everlog.store.base.store_constants import FORMAT_VERSION
-from everlog.store.partition.partition import MANIFEST, Partition, token
+from everlog.store.partition.partition import MANIFEST, Partition, numbers_in, token
 
 OPEN = "open"
 FRAMES = "frames"
@@ -158,11 +160,16 @@ def chains_of(heads: dict[str, Head]) -> dict[str, tuple[int, str]]:
     return {agent_id: (head.seq, head.chain.hex()) for agent_id, head in sorted(heads.items())}
 
 
-def load(partition: Partition) -> Manifest:
-    """Read the manifest in force; EMPTY if there is none. Raises CorruptLog, NewerFormat, StoreError."""
+def load(partition: Partition, listed: Callable[[list[str]], None] = lambda _: None) -> Manifest:
+    """Read the manifest in force; EMPTY if there is none. Raises CorruptLog, NewerFormat, StoreError.
+
+    `listed` gets the names in the folder before the manifest is read.
+    """
     for _ in range(READ_ATTEMPTS_MAX):
         with storage("list", partition.path):
-            numbers = partition.numbers(MANIFEST)
+            names = partition.names()
+            listed(names)
+            numbers = numbers_in(names, MANIFEST)
             if not numbers:
                 _check_no_orphans(partition)
         if not numbers:

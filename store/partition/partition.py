@@ -30,11 +30,14 @@ class Partition(NamedTuple):
 
     def numbers(self, prefix: str) -> list[int]:
         """Return the numbers of the files `<prefix><number>`, ascending; empty if the folder does not exist yet."""
+        return numbers_in(self.names(), prefix)
+
+    def names(self) -> list[str]:
+        """Return the names in the folder; none if it does not exist yet."""
         try:
-            names = self.disk.names(self.path)
+            return self.disk.names(self.path)
         except FileNotFoundError:
             return []
-        return numbers_in(names, prefix)
 
     def numbered(self, prefix: str, number: int) -> Path:
         """Return the path of the file `<prefix><number>`."""

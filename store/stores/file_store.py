@@ -190,7 +190,8 @@ class FileStore:
         """Own the partition of `agent_id`. Raises UnknownAgent, PartitionBusy, CorruptLog, NewerFormat, StoreError."""
         name = name_of(agent_id)
         partition = self.partition_of(name)
-        log = self.open_partition(self._opener.found(name, partition).name, command, label=name, take_over=take_over)
+        self._opener.check_there(name, partition)
+        log = self.open_partition(partition, command, label=name, take_over=take_over)
         here = False
         try:
             self.finish_move(log, name)

@@ -36,7 +36,9 @@ class FileOpener:
         """
         self.disk = disk
         self.routes = Routes(
-            register, lambda name, partition: PartitionReader(self.found(name, partition)),
+            register, lambda name, of: PartitionReader(
+                self.partition(of), check_there=lambda: self.check_there(name, of)
+            ),
             evidence.check_unknown, evidence.check_unknown_fork,
         )  # fmt: skip
         """Routes of all streams, read from this folder."""
@@ -57,16 +59,15 @@ class FileOpener:
             names = sorted(self.disk.names(folder)) if self.disk.exists(folder) else []
         return [name for name in names if restoring or not self._is_marked(name)]
 
-    def found(self, name: str, of: str) -> Partition:
-        """Return an agent's partition. Raises CorruptLog if its folder is missing: it was created before the agent was
+    def check_there(self, name: str, of: str) -> None:
+        """Raise CorruptLog if the folder of an agent's partition is missing: it was created before the agent was
         registered.
         """
-        partition = self.partition(of)
-        with storage("look for", partition.path):
-            there = self.disk.exists(partition.path)
+        path = self.partition(of).path
+        with storage("look for", path):
+            there = self.disk.exists(path)
         if not there:
-            raise missing_log_error(partition.path, [name])
-        return partition
+            raise missing_log_error(path, [name])
 
     def open(self, partition: str, command: str, *, label: str = "", take_over: bool = False) -> FileLog:
         """Own a partition by its name; `label` is its name in errors. Raises the errors of `FileLog.open`.

@@ -22,6 +22,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -155,12 +156,23 @@ class Register:
         # Assignment files never change: only a higher epoch can make a cached assignment outdated.
         known, path = self._known.get(name) or (None, self.path_of(name))
         epoch = known.epoch + 1 if known else 1
+        following = self.path_of(name, epoch + 1)
         with storage("read", path):
-            if not self._disk.exists(path):
+            if known is not None and not self._disk.exists(path):
                 return known
-            while self._disk.exists(following := self.path_of(name, epoch + 1)):
+            is_moved = self._disk.beside(partial(self._disk.exists, following))
+            try:
+                content = self._disk.read(path)
+            except FileNotFoundError:
+                return known
+            if is_moved():
                 epoch += 1
-        found = self._read(name, epoch)
+                while self._disk.exists(following := self.path_of(name, epoch + 1)):
+                    epoch += 1
+        if epoch > (known.epoch + 1 if known else 1):
+            found = self._read(name, epoch)
+        else:
+            found = _of(decode_assignments(content, path), path, hash_of(name), epoch)
         if len(self._known) >= KNOWN_MAX:
             self._known.clear()
         self._known[name] = found, following

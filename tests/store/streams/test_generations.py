@@ -134,8 +134,8 @@ def test_the_loss_of_a_newer_agent_never_leads_to_the_older_one(lost: str) -> No
 
 
 def test_the_lookup_of_a_name_costs_two_looks_at_the_disk_and_reads_nothing() -> None:
-    """A name without a later agent costs one look into the register and one at the logs, also in a store with
-    shards.
+    """A name without a later agent costs one look into the register, for a file that is not there, and one at the logs,
+    also in a store with shards.
     """
     disk = FaultyDisk()
     store = begun(disk)
@@ -147,8 +147,14 @@ def test_the_lookup_of_a_name_costs_two_looks_at_the_disk_and_reads_nothing() ->
         looks.append(path)
         return exists(path)
 
+    def missed(path: Path, *_: int | None) -> bytes:
+        looks.append(path)
+        assert not exists(path)
+        raise FileNotFoundError(path)
+
     disk.exists = counted  # type: ignore[method-assign]
-    disk.read = disk.names = None  # type: ignore[assignment, method-assign]
+    disk.read = missed  # type: ignore[method-assign]
+    disk.names = None  # type: ignore[assignment, method-assign]
     assert store.latest("sam") == "sam" and len(looks) == 2
 
 
