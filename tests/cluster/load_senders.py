@@ -24,6 +24,7 @@ from everlog.actors.agent.agent_setup import Settings
 from everlog.actors.agent.commands import SendInput
 from everlog.actors.agent_system import AgentSystem
 from everlog.actors.api import open_system
+from everlog.actors.batch_outcomes import outcomes_of
 from everlog.actors.functions.tools import Tool, tool
 from everlog.actors.reply import SendOutcome
 from everlog.events import ClusterError, HostLost, ModelError, StoreError, UserMessage
@@ -126,7 +127,7 @@ class Load:
         }
         while left:
             try:
-                async for sent in system._sent_many(list(left.values())):
+                async for sent in outcomes_of(system.runtime, list(left.values()), system.prices):
                     if self._is_over(sent):
                         self.answered.add(sent.event_id)
                         self._tell("answered", sent.event_id)
