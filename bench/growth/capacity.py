@@ -22,7 +22,7 @@ BUCKET = {"messages_per_s": 760.3, "commit_ms_p50": 70.21, "puts_a_message": 0.0
 
 
 class MeasuredPoints(NamedTuple):
-    """What one unit of each kind of work needs, as it was measured on 2 cores."""
+    """Needs of one unit of each kind of work, as measured on 2 cores."""
 
     cores: int
     short_cpu_s: float
@@ -63,7 +63,7 @@ class FleetLoad(NamedTuple):
 
 
 class FleetNeeds(NamedTuple):
-    """What a fleet needs, by the model."""
+    """Needs of a fleet, by the model."""
 
     messages_per_s: float
     """In the busiest hour."""
