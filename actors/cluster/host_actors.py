@@ -51,6 +51,8 @@ WireItem = StreamItem | EverlogError
 
 LOOK_S = 1
 """Seconds between two updates of the metrics."""
+LEAVE_LOOK_S = 0.05
+"""Seconds between two attempts to unload agents that are at work."""
 
 
 class HostActor:
@@ -102,6 +104,21 @@ class HostActor:
         self._left = self._left or await self._unload_all()
         return self._left
 
+    async def leave(self, grace_s: float) -> bool:
+        """Refuse new commands, give running turns `grace_s` seconds to end, and unload all agents for good. Return True
+        if some were at work.
+        """
+        self._left = True
+        loop = asyncio.get_running_loop()
+        end, was_busy = loop.time() + grace_s, False
+        while not await self._unload_all():
+            was_busy = True
+            if loop.time() >= end:
+                await self._end()
+                break
+            await asyncio.sleep(LEAVE_LOOK_S)
+        return was_busy
+
     async def close(self) -> None:
         """Unload all agents for good, now."""
         self._left = True
@@ -128,6 +145,10 @@ class HostActor:
     async def modules(self) -> list[str]:
         """Return the names of the modules that this process has imported."""
         return sorted(sys.modules)
+
+    async def node(self) -> str:
+        """Return the id of the node that this process runs on."""
+        return ray_api.own_node_id()
 
     async def sight(self) -> StoreIdentity:
         """Return the store as this process sees it."""

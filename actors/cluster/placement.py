@@ -1,10 +1,12 @@
-"""Define where hosts run, as the supervisor sees it: hosted partitions, and the operations on their hosts.
+"""Define where hosts run, as the supervisor sees it: hosted partitions, a table of their hosts, and the operations on
+hosts.
 
-Implemented by `RayHostProvider` and by tests; used by the supervisor and its queues, and by the runtime. Imports no
-Ray.
+The operations are implemented by `RayHostProvider` and by tests. Used by the supervisor and its queues, and by the
+runtime. Imports no Ray.
 """
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import msgspec
@@ -42,11 +44,22 @@ class HostHandle(msgspec.Struct, frozen=True):
     """Reference by which `HostProvider` calls the host."""
     machine: str = ""
     """Name of the machine that the host runs on."""
+    node: str = ""
+    """Id of the node of the cluster that the host runs on."""
 
     @property
     def owner(self) -> str:
         """Machine and process, as the logs that the host owns name them; see `PartitionBusy.owner`."""
         return f"{self.machine}/{self.pid}"
+
+
+class RetiredHost(msgspec.Struct, frozen=True):
+    """Host that was ended on purpose."""
+
+    closed: bool
+    """True if it unloaded its agents and closed the log; False if it was ended without."""
+    busy: bool
+    """True if agents were at work: their callers need the next host at once."""
 
 
 class HostLookup(msgspec.Struct, frozen=True):
@@ -60,6 +73,85 @@ class HostLookup(msgspec.Struct, frozen=True):
 
 CommandErrors = Sequence[tuple[str, EverlogError | None]]
 """Agents whose command has ended, each with its error; None if it was carried out."""
+
+
+class HostState:
+    """State of a partition whose host runs, died or is being started."""
+
+    __slots__ = ("deaths", "fence", "lock", "placed", "since", "used", "users")
+
+    def __init__(self) -> None:
+        self.lock = asyncio.Lock()
+        self.users = 0
+        """Number of tasks that are about to find, start or move the host."""
+        self.placed: HostHandle | None = None
+        self.since = 0
+        """Start of the host, microseconds UTC."""
+        self.used = 0
+        """Time of the last request for the host, microseconds UTC."""
+        self.fence = ""
+        """`HostHandle.owner` of the previous host, if it died; the next host may fence it."""
+        self.deaths = 0
+        """Number of deaths and failed starts in a row."""
+
+
+class HostTable:
+    """States of the partitions of a store."""
+
+    def __init__(self) -> None:
+        self._known: dict[HostedPartition, HostState] = {}
+
+    def state(self, place: HostedPartition) -> HostState:
+        """Return the state of a partition; a new one if nothing is known of it."""
+        return self._known.setdefault(place, HostState())
+
+    def placed(self, place: HostedPartition) -> HostHandle | None:
+        """Return the host of a partition; None if there is none."""
+        known = self._known.get(place)
+        return known.placed if known is not None else None
+
+    @property
+    def hosts(self) -> Sequence[HostHandle]:
+        """Hosts that run."""
+        return [known.placed for known in self._known.values() if known.placed is not None]
+
+    def take_all(self) -> Sequence[HostHandle]:
+        """Return the hosts that run, and forget them."""
+        hosts = self.hosts
+        for known in self._known.values():
+            known.placed = None
+        return hosts
+
+    def leaving(self, leaves: Callable[[HostHandle], bool]) -> Iterator[tuple[HostedPartition, HostState]]:
+        """Yield the partitions whose host `leaves`, and those whose host is being started: it may be one that does."""
+        for place, known in list(self._known.items()):
+            if known.lock.locked() or (known.placed is not None and leaves(known.placed)):
+                yield place, known
+
+    def left(self, place: HostedPartition, key: str) -> HostHandle | None:
+        """Remove a host that unloaded its idle agents. Return it; None if `key` is that of another host."""
+        known = self._known.get(place)
+        if known is None or known.placed is None or known.placed.key != key:
+            return None
+        placed, known.placed, known.deaths = known.placed, None, 0
+        self.forget(place, known)
+        return placed
+
+    def forget(self, place: HostedPartition, known: HostState) -> None:
+        """Drop the state of a partition if it holds nothing."""
+        if not (known.users or known.placed or known.fence or known.deaths):
+            self._known.pop(place, None)
+
+    def deaths(self, place: HostedPartition) -> int:
+        """Return the number of deaths and failed starts in a row."""
+        known = self._known.get(place)
+        return known.deaths if known is not None else 0
+
+    def reset_deaths(self, place: HostedPartition) -> None:
+        """Reset the count of deaths in a row, because the host of one agent has carried something out."""
+        known = self._known.get(place)
+        if known is not None and place.agent_id:
+            known.deaths = 0
 
 
 class HostProvider(Protocol):
@@ -83,6 +175,10 @@ class HostProvider(Protocol):
 
     async def death(self, placed: HostHandle) -> None:
         """Wait until the host is dead."""
+        ...
+
+    async def retire(self, placed: HostHandle) -> RetiredHost:
+        """Have the host refuse new commands, finish turns for a short time and unload its agents; then end it."""
         ...
 
     def perform(self, placed: HostHandle, agent_id: str, command: Command) -> AsyncIterator[StreamItem]:

@@ -118,6 +118,11 @@ def own_node() -> str:
     return str(ray.util.get_node_ip_address())
 
 
+def own_node_id() -> str:
+    """Return the id of the node of the cluster that this process runs on."""
+    return str(ray.get_runtime_context().get_node_id())
+
+
 def resources() -> Mapping[str, float]:
     """Return the sum of the resources of all nodes."""
     found: Mapping[str, float] = ray.cluster_resources()

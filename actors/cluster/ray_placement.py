@@ -22,15 +22,23 @@ from everlog.actors.cluster.cluster_errors import (
 )
 from everlog.actors.cluster.host_actors import DedicatedActor, WireItem
 from everlog.actors.cluster.outcome_codec import unpacked
-from everlog.actors.cluster.placement import CommandErrors, HostedPartition, HostHandle
+from everlog.actors.cluster.placement import CommandErrors, HostedPartition, HostHandle, RetiredHost
 from everlog.actors.cluster.shared_actor import SharedActor
 from everlog.actors.hosting.command_batch import BatchCommand, BatchOutcome
-from everlog.actors.ports.agent_constants import ANSWER_S, START_S
-from everlog.events import ClusterError, EverlogError
+from everlog.actors.ports.agent_constants import ANSWER_S, CLOSE_S, START_S
+from everlog.events import BadInput, ClusterError, EverlogError
 from everlog.store import StoreIdentity, check_one_store, store_identity
 
 SLOT = "agent_slot"
 """Name of the Ray resource of which each dedicated host takes 1, if the nodes offer it."""
+
+
+LEAVE_GRACE_S = 1
+"""Seconds that the turns of a host have to end when its node is drained; then the next host finishes them. New messages
+wait meanwhile.
+"""
+NODE_ID = "ray.io/node-id"
+"""Label that Ray gives to each node."""
 
 
 class RayHostProvider:
@@ -39,6 +47,8 @@ class RayHostProvider:
     def __init__(self, root: str, idle_s: float) -> None:
         self._root = root
         self._idle_s = idle_s
+        self.drained: set[str] = set()
+        """Ids of nodes on which no host is started any more."""
 
     async def find(self, place: HostedPartition) -> HostHandle | None:
         """Return the host of that name if it answers. If it has unloaded its agents for good, wait until it is dead."""
@@ -78,14 +88,18 @@ class RayHostProvider:
 
     async def _placed(self, handle: Any) -> HostHandle:
         """Return a host once it is ready. Raises ClusterError if it sees another store, RayError."""
-        sight: StoreIdentity = await handle.sight.remote()
+        asked = handle.sight.remote(), handle.node.remote()
+        sight: StoreIdentity = await asked[0]
         check_one_store([store_identity(Path(self._root)), sight])
-        return HostHandle(ray_api.key_of(handle), await handle.ready.remote(), handle, sight.node)
+        pid = await handle.ready.remote()
+        return HostHandle(ray_api.key_of(handle), pid, handle, sight.node, await asked[1])
 
     def _made(self, place: HostedPartition, fence: str) -> Any:
         options: dict[str, Any] = {"max_restarts": 0}
         if SLOT in ray_api.resources():
             options["resources"] = {SLOT: 1}
+        if self.drained:
+            options["label_selector"] = {NODE_ID: f"!in({','.join(sorted(self.drained))})"}
         if place.agent_id:
             arguments = (place, self._idle_s, fence)
             return ray_api.make_actor(self._root, place.host_name, DedicatedActor, *arguments, **options)
@@ -106,6 +120,41 @@ class RayHostProvider:
         """Wait until Ray reports the host's death."""
         with suppress(ray_api.RayError):
             await placed.handle.death.remote()
+
+    async def retire(self, placed: HostHandle) -> RetiredHost:
+        """End a host gracefully; see `HostProvider.retire`. Its name is free afterwards."""
+        closed, busy = False, True
+        with suppress(ray_api.RayError, TimeoutError):
+            busy = await asyncio.wait_for(placed.handle.leave.remote(LEAVE_GRACE_S), LEAVE_GRACE_S + CLOSE_S)
+            closed = True
+        ray_api.kill(placed.handle)
+        await self.death(placed)
+        return RetiredHost(closed, busy)
+
+    def begin_drain(self, wanted: str) -> str:
+        """Start no host any more on the node with that id, the beginning of one, address or host name. Return the id.
+        Raises BadInput, ClusterError.
+        """
+        alive = [node for node in ray_api.nodes() if node["Alive"]]
+        self.drained &= {node["NodeID"] for node in alive}  # one that has gone comes back with another id
+        found = [node for node in alive if wanted in _names_of(node) or node["NodeID"].startswith(wanted)]
+        if len(found) != 1 or not wanted:
+            known = ", ".join(f"{node['NodeID'][:8]} ({node['NodeManagerAddress']})" for node in alive)
+            raise BadInput(
+                f"{len(found)} nodes of the cluster are called {wanted!r}: name one by the beginning of its id. There "
+                f"are {known}."
+            )
+        node = found[0]
+        if ray_api.HEAD in node["Resources"]:
+            raise BadInput("The head cannot be drained: the supervisor runs there. `everlog down` ends the cluster.")
+        others = [other for other in alive if other["NodeID"] not in {node["NodeID"], *self.drained}]
+        if not any(SLOT in other["Resources"] or SLOT not in node["Resources"] for other in others):
+            raise ClusterError(
+                f"No other node of the cluster offers {SLOT}, so the agents of {wanted} have no other place. Nothing "
+                "was changed. Add a node first."
+            )
+        self.drained.add(node["NodeID"])
+        return str(node["NodeID"])
 
     def perform(self, placed: HostHandle, agent_id: str, command: Command) -> AsyncIterator[StreamItem]:
         """Have the host carry out a command, and yield what follows. Raises HostLost, or the error of the command."""
@@ -131,6 +180,10 @@ class RayHostProvider:
             raise dead_cluster(error) from error
         if failed is not None:
             raise failed
+
+
+def _names_of(node: Mapping[str, Any]) -> tuple[str, str]:
+    return node["NodeManagerAddress"], node["NodeManagerHostname"]
 
 
 async def stream_command(placed: HostHandle, agent_id: str, command: Command, seen: int) -> AsyncIterator[StreamItem]:

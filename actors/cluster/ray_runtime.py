@@ -50,8 +50,9 @@ class SupervisorActor:
         self._root = root
         self._store = store = FileStore(Path(root), clock.now)
         self._note = note = StructuredLogger("supervisor", ray_api.own_node(), clock=clock, environment=os.environ)
+        self._places = RayHostProvider(root, idle_s)
         self._supervisor = Supervisor(
-            RayHostProvider(root, idle_s), self._place_of, ports=Ports(clock=clock, note=note),
+            self._places, self._place_of, ports=Ports(clock=clock, note=note),
             activations_max=ACTIVATIONS_MAX, unfinished=lambda agents: unfinished(store, note, agents),
         )  # fmt: skip
         self._runtime: RayRuntime | None = None
@@ -124,6 +125,14 @@ class SupervisorActor:
                     return False
             await self.left(place, placed.key)
         return True
+
+    async def drain(self, node: str) -> int | EverlogError:
+        """Move the hosts of a node elsewhere; see `RayRuntime.drain`. Return an error as a value."""
+        try:
+            drained = self._places.begin_drain(node)
+        except EverlogError as error:
+            return error
+        return await self._supervisor.drain(lambda placed: placed.node == drained)
 
     async def status(self) -> tuple[SupervisorStatus, Sequence[HostHandle]]:
         """Return the figures of the supervisor, and the hosts that run."""
@@ -306,6 +315,12 @@ class RayRuntime:
             return await self.blocks.unload(block_of(agent_id))
         self._placed.pop(self._places.pop(agent_id, ""), None)
         return bool(await self._asked(self._supervisor.unload.remote(agent_id)))
+
+    async def drain(self, node: str) -> int:
+        """Move the hosts of a node elsewhere, and start none there any more. Return their number. `node`: its address,
+        host name or the beginning of its id; empty: the node of this process. Raises BadInput, ClusterError.
+        """
+        return int(await self._asked(self._supervisor.drain.remote(node or ray_api.own_node_id())))
 
     async def close(self) -> None:
         """Stop listening to hosts, which continue on their own. Commands in progress raise ClusterError."""

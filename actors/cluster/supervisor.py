@@ -13,7 +13,14 @@ from typing import Any
 import msgspec
 
 from everlog.actors.agent.commands import FireTimer, ResumeTurns, SessionCapabilities
-from everlog.actors.cluster.placement import HostedPartition, HostHandle, HostLookup, HostProvider
+from everlog.actors.cluster.placement import (
+    HostedPartition,
+    HostHandle,
+    HostLookup,
+    HostProvider,
+    HostState,
+    HostTable,
+)
 from everlog.actors.cluster.recovery_queue import DeathReporter, RecoveryQueue, UnfinishedLookup
 from everlog.actors.cluster.start_queue import StartPriority, StartQueue, StartQueueFull
 from everlog.actors.hosting.cluster_status import SupervisorStatus
@@ -32,26 +39,6 @@ from everlog.events.times import MICROSECONDS
 
 PendingTimers = dict[str, FireTimer]
 """Heartbeats in progress for agents of one partition."""
-
-
-class _HostState:
-    """State of a partition whose host runs, died or is being started."""
-
-    __slots__ = ("deaths", "fence", "lock", "placed", "since", "used", "users")
-
-    def __init__(self) -> None:
-        self.lock = asyncio.Lock()
-        self.users = 0
-        """Number of tasks that are about to find or start the host."""
-        self.placed: HostHandle | None = None
-        self.since = 0
-        """Start of the host, microseconds UTC."""
-        self.used = 0
-        """Time of the last request for the host, microseconds UTC."""
-        self.fence = ""
-        """`HostHandle.owner` of the previous host, if it died; the next host may fence it."""
-        self.deaths = 0
-        """Number of deaths and failed starts in a row."""
 
 
 class Supervisor:
@@ -74,7 +61,8 @@ class Supervisor:
         self._places = places
         self._place_of = place_of
         self._clock, self._ids, self._note = ports.clock, ports.ids, ports.note
-        self._known: dict[HostedPartition, _HostState] = {}
+        self._table = HostTable()
+        self._activations_max = activations_max
         self._capabilities: dict[str, SessionCapabilities] = {}
         """Capabilities of agents, for those whose callers gave any."""
         self._deaths = self._recovered = 0
@@ -101,9 +89,7 @@ class Supervisor:
     async def end(self) -> Sequence[HostHandle]:
         """Stop. Return the hosts that still run; they continue on their own."""
         self._ended = True
-        hosts = [known.placed for known in self._known.values() if known.placed is not None]
-        for known in self._known.values():
-            known.placed = None
+        hosts = self._table.take_all()
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
@@ -116,7 +102,7 @@ class Supervisor:
         due, now = self.schedule.next_at, self._clock.now()
         waiting = {urgency.name.lower(): self._starts.waiting(urgency) for urgency in StartPriority}
         return SupervisorStatus(
-            living=sum(known.placed is not None for known in self._known.values()),
+            living=len(self._table.hosts),
             starting=self._starts.under_way,
             waiting=sum(waiting.values()),
             waiting_for=waiting,
@@ -135,12 +121,11 @@ class Supervisor:
     @property
     def hosts(self) -> Sequence[HostHandle]:
         """Hosts that run."""
-        return [known.placed for known in self._known.values() if known.placed is not None]
+        return self._table.hosts
 
     def placed(self, place: HostedPartition) -> HostHandle | None:
         """Return the host of a partition; None if there is none."""
-        known = self._known.get(place)
-        return known.placed if known is not None else None
+        return self._table.placed(place)
 
     async def place(self, agent_id: str, capabilities: SessionCapabilities | None = None, lost: str = "") -> HostHandle:
         """Return the host of an agent, started if there is none. `lost`: key of a host that the caller could not reach.
@@ -194,7 +179,7 @@ class Supervisor:
 
     async def _place(self, place: HostedPartition, lost: str, urgency: StartPriority) -> HostHandle:
         """Return the host of a partition, found or started. Raises ClusterError."""
-        known = self._known.setdefault(place, _HostState())
+        known = self._table.state(place)
         known.users += 1
         self._starts.hurry(place, urgency)
         try:
@@ -211,9 +196,9 @@ class Supervisor:
                 return placed
         finally:
             known.users -= 1
-            self._forget(place, known)
+            self._table.forget(place, known)
 
-    async def _found(self, place: HostedPartition, known: _HostState, urgency: StartPriority) -> HostHandle:
+    async def _found(self, place: HostedPartition, known: HostState, urgency: StartPriority) -> HostHandle:
         """Return the running host, or start one. Raises ClusterError."""
         placed = await self._places.find(place)
         if placed is None:
@@ -228,27 +213,49 @@ class Supervisor:
         if self._ended:
             raise ClusterError(f"The supervisor has stopped, and starts no host for {place}. Try again.")
 
-    def _forget(self, place: HostedPartition, known: _HostState) -> None:
-        """Drop the state of a partition if it holds nothing."""
-        if not (known.users or known.placed or known.fence or known.deaths):
-            self._known.pop(place, None)
-
     def left(self, place: HostedPartition, key: str) -> HostHandle | None:
         """Remove a host that unloaded its idle agents. Return it; None if `key` is that of another host."""
-        known = self._known.get(place)
-        if known is None or known.placed is None or known.placed.key != key:
-            return None
-        placed, known.placed, known.deaths = known.placed, None, 0
-        self._forget(place, known)
-        return placed
+        return self._table.left(place, key)
 
-    async def _watch(self, place: HostedPartition, known: _HostState, placed: HostHandle) -> None:
+    async def drain(self, leaves: Callable[[HostHandle], bool]) -> int:
+        """Have the hosts of which `leaves` is true unload their agents, and start them elsewhere. Return their number.
+
+        `HostProvider.start` must choose other places already. So many hosts leave at once as are started at once: the
+        others carry out commands meanwhile.
+        """
+        turns = asyncio.Semaphore(self._activations_max)
+        leaving = self._table.leaving(leaves)
+        return sum(await asyncio.gather(*(self._retire(place, known, leaves, turns) for place, known in leaving)))
+
+    async def _retire(
+        self, place: HostedPartition, known: HostState, leaves: Callable[[HostHandle], bool], turns: asyncio.Semaphore
+    ) -> bool:
+        """Move one host. Return False if it has gone, or is one that stays."""
+        known.users += 1
+        try:
+            async with turns:
+                async with known.lock:  # who needs the host meanwhile waits here, and starts the next one
+                    placed = known.placed
+                    if placed is None or not leaves(placed):
+                        return False
+                    known.placed, known.deaths = None, 0
+                    retired = await self._places.retire(placed)
+                    known.fence = "" if retired.closed else placed.owner
+                self._recoveries.add(place, sure=False, used=known.used)
+                if retired.busy:  # callers wait, or come soon; the next host leaves when this one is back
+                    await self._tried(place, "")
+                return True
+        finally:
+            known.users -= 1
+            self._table.forget(place, known)
+
+    async def _watch(self, place: HostedPartition, known: HostState, placed: HostHandle) -> None:
         """Wait until the host dies, then have its unfinished turns finished."""
         await self._places.death(placed)
         if known.placed is placed:
             self._died(place, known, placed)
 
-    def _died(self, place: HostedPartition, known: _HostState, placed: HostHandle) -> None:
+    def _died(self, place: HostedPartition, known: HostState, placed: HostHandle) -> None:
         """Record a host's death and queue its recovery, with a growing delay: an agent may be what kills its hosts."""
         if self._clock.now() - known.since > STABLE_HOST_S * MICROSECONDS:
             known.deaths = 0
@@ -283,7 +290,7 @@ class Supervisor:
             self._note(f"{place}: {error}")
         else:
             self._recovered += 1
-        self._reset_deaths(place)
+        self._table.reset_deaths(place)
         return None
 
     async def _finish(self, place: HostedPartition, placed: HostHandle) -> None:
@@ -303,7 +310,7 @@ class Supervisor:
 
     def _put_off(self, place: HostedPartition, error: EverlogError) -> float:
         """Count a failed try. Return the seconds until the next one. Only the first RESTARTS_MAX in a row are noted."""
-        known = self._known.setdefault(place, _HostState())
+        known = self._table.state(place)
         known.deaths += 1
         wait_s = _wait_s(known.deaths)
         if known.deaths <= RESTARTS_MAX:
@@ -314,16 +321,10 @@ class Supervisor:
         """Return the seconds until the next try after a host was lost: it unloaded its agent just then, or it died."""
         if await self._places.is_alive(placed):
             return _wait_s(1)
-        known = self._known.setdefault(place, _HostState())
+        known = self._table.state(place)
         if known.placed is placed:
             self._died(place, known, placed)
         return _wait_s(known.deaths - 1)
-
-    def _reset_deaths(self, place: HostedPartition) -> None:
-        """Reset the count of deaths in a row, because the host of one agent has carried something out."""
-        known = self._known.get(place)
-        if known is not None and place.agent_id:
-            known.deaths = 0
 
     async def _fire(self, beats: HeartbeatBatch, over: DeliveryCallback) -> None:
         """Send heartbeats to the hosts of their agents, one call for each partition."""
@@ -352,8 +353,7 @@ class Supervisor:
             with suppress(HostLost):
                 await self._sent(placed, waiting, over)
             await self._follow(place, waiting, over)
-            known = self._known.get(place)
-            if not waiting or (known is not None and known.deaths > RESTARTS_MAX):
+            if not waiting or self._table.deaths(place) > RESTARTS_MAX:
                 return
 
     async def _follow(self, place: HostedPartition, waiting: PendingTimers, over: DeliveryCallback) -> None:
@@ -378,7 +378,7 @@ class Supervisor:
     def _handle_outcome(self, agent_id: str, error: EverlogError | None) -> None:
         """Handle the end of one heartbeat: it was carried out, or cannot be now."""
         if error is None:
-            self._reset_deaths(self._place_of(agent_id))
+            self._table.reset_deaths(self._place_of(agent_id))
         elif isinstance(error, UnknownAgent):
             self.schedule.know(agent_id, ())
         else:  # the schedule tries again, if it is still due

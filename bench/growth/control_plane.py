@@ -18,7 +18,7 @@ from zlib import crc32
 import msgspec
 
 from everlog.actors.agent.commands import Command, CommandResult, SessionCapabilities, StreamItem
-from everlog.actors.cluster.placement import CommandErrors, HostedPartition, HostHandle, dedicated
+from everlog.actors.cluster.placement import CommandErrors, HostedPartition, HostHandle, RetiredHost, dedicated
 from everlog.actors.cluster.supervisor import Supervisor
 from everlog.actors.hosting.pending_work import PendingWork
 from everlog.actors.hosting.timer_schedule import DueTimer
@@ -84,6 +84,10 @@ class Nodes:
         ended = self._living.get(placed.handle, {}).get(placed.key)
         if ended is not None:
             await ended
+
+    async def retire(self, placed: HostHandle) -> RetiredHost:
+        self._living[placed.handle].pop(placed.key).set_result(None)
+        return RetiredHost(closed=True, busy=False)
 
     async def perform(self, placed: HostHandle, agent_id: str, command: Command) -> AsyncIterator[StreamItem]:
         if not await self.is_alive(placed):

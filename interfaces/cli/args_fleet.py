@@ -39,6 +39,12 @@ _STATUS = """\
 Shows totals, nodes and hosts, the busiest hosts first. The cluster is measured
 twice, one second apart, to compute rates. Exit code 3: no cluster runs.
 `everlog ping` tells by its exit code whether the cluster is healthy."""
+_DRAIN = """\
+For maintenance, and before a machine is stopped: hosts on the node refuse new
+messages, finish turns for a second, unload their agents, and start on other
+nodes, a few at a time; so a message waits a few seconds at most. No host is
+started on the node any more: stop it, or its Ray, afterwards. Without NODE: the
+node of this machine. Exit code 3: no cluster runs."""
 _STATS = """\
 Amplification is the size of all files in the folder, divided by the size of the
 texts and payloads that were written."""
@@ -85,6 +91,12 @@ def _listen(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _draining(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "node", metavar="NODE", nargs="?", help="address or host name of a node, or the beginning of its id"
+    )
+
+
 def _foreground(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--foreground", action="store_true", help="keep running in this process until a signal, and log to stderr"
@@ -127,6 +139,14 @@ COMMANDS = (
         (follow, json),
         _STATUS,
         reads_only=True,
+    ),
+    CommandSpec(
+        "cluster drain",
+        "fleet.cluster_commands:drain",
+        "move the agents of a node to other nodes, before it is stopped",
+        "everlog cluster drain 10.0.0.7",
+        (_draining, json),
+        _DRAIN,
     ),
     CommandSpec(
         "log check",

@@ -1,4 +1,4 @@
-"""`everlog cluster status` and `everlog ping`: show the state of the cluster, started by `everlog up` or otherwise.
+"""`everlog cluster status`, `cluster drain` and `everlog ping`: the cluster, started by `everlog up` or otherwise.
 
 Called by `cli.command_run`. Monitoring programs depend on the exit codes and on the keys of the JSON.
 """
@@ -9,16 +9,22 @@ from argparse import Namespace
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 from everlog.actors.api import open_system
 from everlog.actors.cluster.ray_address import running
 from everlog.actors.hosting.cluster_status import ClusterStatus, StatusSource, faults_of
 from everlog.events import ClusterError
+from everlog.events.times import MICROSECONDS
 from everlog.interfaces.common.bootstrap import ports_of
 from everlog.interfaces.common.error_output import sanitize
 from everlog.interfaces.common.front_end import CommandEnvironment
 from everlog.interfaces.common.open_store import root_of, store_of
+from everlog.interfaces.common.plural import plural
 from everlog.interfaces.output import json_shapes
+
+if TYPE_CHECKING:
+    from everlog.actors.cluster.ray_runtime import RayRuntime
 
 FOLLOW_S = 1.0
 """Seconds between two measurements of a cluster."""
@@ -43,6 +49,29 @@ def _not_running_text(root: Path) -> str:
         "`everlog up` starts a cluster on this machine. For several machines, set RAY_ADDRESS "
         "(docs/reference/cluster.md)."
     )
+
+
+def drain(args: Namespace, world: CommandEnvironment) -> int:
+    """Run the command `cluster drain`."""
+    root = root_of(args)
+    if not running(root):
+        print(json_shapes.line({"running": False}) if args.json else sanitize(_not_running_text(root)))
+        return NOT_RUNNING
+    store_of(args, world)  # raises if the store does not exist, and does not create it
+    began = world.clock.now()
+    moved = asyncio.run(_drained(args, world))
+    seconds = (world.clock.now() - began) / MICROSECONDS
+    if args.json:
+        print(json_shapes.line({"moved": moved, "seconds": round(seconds, 1)}))
+    else:
+        where = f"from {args.node}" if args.node else "from this machine's node"
+        print(sanitize(f"Moved {plural(moved, 'host')} {where} in {seconds:.1f} s. No host is started there any more."))
+    return 0
+
+
+async def _drained(args: Namespace, world: CommandEnvironment) -> int:
+    async with open_system(root_of(args), runtime="ray", ports=ports_of(world)) as system:
+        return await cast("RayRuntime", system.runtime).drain(args.node or "")
 
 
 def ping(args: Namespace, world: CommandEnvironment) -> int:

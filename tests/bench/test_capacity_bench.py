@@ -17,9 +17,7 @@ def test_the_model_predicts_this_machine_within_a_fifth() -> None:
     for key, predicted, measured in predictions(measured_points()):
         off = abs(predicted / measured - 1)
         assert (off <= WITHIN) is (key not in NOT_PREDICTED), f"{key}: {predicted:.4g} instead of {measured:.4g}"
-        assert f"`{key}` | {predicted:.4g} | {measured:.4g} |" in PAGE, (
-            "`python -m bench.growth.capacity`"
-        )
+        assert f"`{key}` | {predicted:.4g} | {measured:.4g} |" in PAGE, "`python -m bench.growth.capacity`"
 
 
 def test_the_page_has_what_the_model_computes() -> None:

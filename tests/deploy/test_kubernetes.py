@@ -191,12 +191,15 @@ def test_every_container_is_watched(cluster: Object) -> None:
 
 
 def test_a_worker_has_time_to_leave(cluster: Object) -> None:
-    """A worker leaves Ray before its processes are ended, and has more time for it than Ray may take."""
+    """A worker leaves Ray before its processes are ended, its agents before that, and it has more time for both than
+    they may take.
+    """
     for group in ("agents", "servers"):
         pod = pods(cluster)[group]
         command = " ".join(pod["containers"][0]["lifecycle"]["preStop"]["exec"]["command"])
-        seconds = [int(number) for number in re.findall(r"(?:sleep|--grace-period) (\d+)", command)]
+        seconds = [int(number) for number in re.findall(r"(?:sleep|timeout|--grace-period) (\d+)", command)]
         assert "ray stop" in command
+        assert ("everlog cluster drain" in command) is (group == "agents")
         assert 0 < sum(seconds) < pod["terminationGracePeriodSeconds"]
 
 
@@ -222,5 +225,5 @@ def test_the_image_has_what_the_files_name(cluster: Object) -> None:
     assert "'ray[default]'" in image, "the autoscaler and the probes of Ray need it"
     assert "USER 10001" in image
     named = set(re.findall(r"/opt/\S+/(\w+)", yaml.safe_dump(cluster)))
-    assert named == {"ray"}
+    assert named == {"everlog", "ray"}
     assert "/opt/everlog/bin/ray /usr/local/bin" in image, "KubeRay's shell may have a path of its own"

@@ -315,7 +315,7 @@ def test_no_state_is_kept_of_closed_hosts() -> None:
                 placed = await supervisor.place(name)
                 assert supervisor.left(dedicated(name), placed.key) is placed
                 places.die(dedicated(name))
-            assert not supervisor._known
+            assert not supervisor._table._known
             await asyncio.sleep(1)
             assert not [task for task in supervisor._tasks if "_watch" in repr(task)]
 

@@ -124,6 +124,8 @@ def test_where_nothing_runs(cli: Line, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "No cluster is running for the store" in said
     assert "`everlog up`" in said
     assert cli("cluster", "status", "--json") == (3, '{"running":false}\n', "")
+    assert cli("cluster", "drain", "10.0.0.7") == (3, said, "")
+    assert cli("cluster", "drain", "--json") == (3, '{"running":false}\n', "")
     assert cli("cluster", "status", "--follow") == (3, said, "")
     code, said, _ = cli("ping")
     assert code == 3 and said.startswith("not running: no cluster for the store ")

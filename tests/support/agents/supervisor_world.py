@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
 from everlog.actors.agent.commands import Command, CommandResult, SessionCapabilities, StreamItem
-from everlog.actors.cluster.placement import CommandErrors, HostedPartition, HostHandle, dedicated
+from everlog.actors.cluster.placement import CommandErrors, HostedPartition, HostHandle, RetiredHost, dedicated
 from everlog.actors.cluster.supervisor import Supervisor
 from everlog.actors.hosting.pending_work import PendingWork
 from everlog.actors.ports.ports import Ports
@@ -29,6 +29,14 @@ class Places:
         """Number of commands in each batched call."""
         self.deadly = False
         self.wrong: dict[str, EverlogError] = {}
+        self.retired: list[str] = []
+        self.retiring = self.retiring_most = 0
+        """Hosts that leave at once, now and at most."""
+        self.busy: set[HostedPartition] = set()
+        self.hanging: set[str] = set()
+        """Keys of hosts that do not leave in time."""
+        self.node = "here"
+        """Node on which hosts are started."""
 
     async def find(self, place: HostedPartition) -> HostHandle | None:
         return self.living.get(place)
@@ -42,7 +50,7 @@ class Places:
             self.fail -= 1
             raise ClusterError("no room")
         assert place not in self.living
-        placed = HostHandle(f"key-{number}", number, None)
+        placed = HostHandle(f"key-{number}", number, None, node=self.node)
         self.living[place], self.deaths[placed.key] = placed, asyncio.Event()
         return placed
 
@@ -55,6 +63,17 @@ class Places:
 
     async def death(self, placed: HostHandle) -> None:
         await self.deaths[placed.key].wait()
+
+    async def retire(self, placed: HostHandle) -> RetiredHost:
+        place = next(place for place, other in self.living.items() if other == placed)
+        self.retiring += 1
+        self.retiring_most = max(self.retiring_most, self.retiring)
+        await asyncio.sleep(1)
+        self.retiring -= 1
+        self.retired.append(place.agent_id or place.name)
+        if place in self.living:
+            self.die(place)
+        return RetiredHost(closed=placed.key not in self.hanging, busy=place in self.busy)
 
     async def work(self, placed: HostHandle) -> None:
         await asyncio.sleep(1)

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coro
 from typing import Any
 
 from everlog.actors.agent.commands import Command, CommandResult, ResumeTurns, SessionCapabilities, StreamItem
-from everlog.actors.cluster.placement import CommandErrors, HostedPartition, HostHandle, dedicated
+from everlog.actors.cluster.placement import CommandErrors, HostedPartition, HostHandle, RetiredHost, dedicated
 from everlog.actors.cluster.supervisor import Supervisor
 from everlog.actors.hosting.pending_work import PendingWork, pending_work
 from everlog.actors.ports.ports import Ports
@@ -64,6 +64,16 @@ class SimPlaces:
     async def death(self, placed: HostHandle) -> None:
         await placed.handle.lost.wait()
         await self._cluster.jitter()
+
+    async def retire(self, placed: HostHandle) -> RetiredHost:
+        node: HostNode = placed.handle
+        busy = any(host.busy for host in node.hosts.values())
+        node.left = True
+        leaving = node.spawn(node.close())
+        await either(asyncio.wait([leaving]), node.lost.wait())
+        closed = leaving.done() and not node.lost.is_set()
+        node.kill()
+        return RetiredHost(closed, busy)
 
     def perform(self, placed: HostHandle, agent_id: str, command: Command) -> AsyncIterator[StreamItem]:
         return self._cluster.performed(placed.handle, agent_id, command, 0)

@@ -124,6 +124,10 @@ class HostNode(Node):
         self.left = self.left or not any(host.active or host._used() for host in self.hosts.values())
         return self.left
 
+    async def close(self) -> None:
+        """Unload all agents, now."""
+        await asyncio.gather(*(host.close() for host in self.hosts.values()))
+
     async def _leave(self) -> None:
         if await self.unload():
             self.cluster.message(self, self._left)

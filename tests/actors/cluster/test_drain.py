@@ -1,0 +1,165 @@
+"""A node is drained: its hosts leave it a few at a time, and come back elsewhere if they are needed."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from everlog.actors.cluster import ray_api
+from everlog.actors.cluster.placement import HostedPartition, HostHandle, dedicated
+from everlog.actors.cluster.ray_placement import RayHostProvider
+from everlog.events import BadInput, ClusterError
+from tests.support.agents.supervisor_world import Run, names
+from tests.support.agents.virtual_time_runtime import run_plain
+
+SHARD = HostedPartition("shard-000")
+
+
+def _here(placed: HostHandle) -> bool:
+    return placed.node == "here"
+
+
+def test_hosts_of_the_node_leave_and_no_others() -> None:
+    """Hosts on the drained node are ended, those on other nodes stay; an agent that was idle is started elsewhere when
+    it is needed again, without a fence, and nothing counts as a death.
+    """
+
+    async def main() -> None:
+        async with Run(unfinished=_none) as (supervisor, places, notes):
+            await supervisor.place_many(names(5))
+            places.node = "there"
+            stays = await supervisor.place("stays")
+            assert await supervisor.drain(_here) == 5
+            assert sorted(places.retired) == sorted(names(5))
+            assert supervisor.hosts == [stays]
+            await asyncio.sleep(300)
+            assert supervisor.hosts == [stays]
+            assert (await supervisor.place(names(5)[0])).node == "there"
+            assert (supervisor.status.deaths, set(places.fences), notes) == (0, {""}, [])
+
+    run_plain(main)
+
+
+async def _none(_: object) -> list[str]:
+    return []
+
+
+def test_hosts_leave_as_fast_as_they_can_be_started_elsewhere() -> None:
+    """Of many hosts with agents at work no more leave at once than are started at once, and each is back before the
+    next one leaves: so the wait of a message does not grow with their number.
+    """
+
+    async def main() -> None:
+        async with Run(unfinished=_none, activations_max=2) as (supervisor, places, _):
+            await supervisor.place_many(names(20))
+            places.busy = {dedicated(name) for name in names(20)}
+            places.node, living = "there", []
+
+            async def watch() -> None:
+                while True:
+                    living.append(len(places.living))
+                    await asyncio.sleep(0.5)
+
+            watching = asyncio.ensure_future(watch())
+            await supervisor.drain(_here)
+            watching.cancel()
+            assert places.retiring_most == 2
+            assert min(living) >= 18
+            assert len(supervisor.hosts) == 20
+            assert all(placed.node == "there" for placed in supervisor.hosts)
+
+    run_plain(main)
+
+
+def test_a_message_during_the_drain_waits_for_the_next_host() -> None:
+    """A caller whose host leaves gets the next host as soon as the first one has closed its log, and no second one is
+    started.
+    """
+
+    async def main() -> None:
+        async with Run(place_of=lambda _: SHARD) as (supervisor, places, _):
+            placed = await supervisor.place("sam")
+            places.node, places.busy = "there", {SHARD}
+            draining = asyncio.ensure_future(supervisor.drain(_here))
+            await asyncio.sleep(0.5)
+            begun = asyncio.get_running_loop().time()
+            found = await supervisor.place("sam", lost=placed.key)
+            assert (found.node, asyncio.get_running_loop().time() - begun) == ("there", 1.5)
+            assert await draining == 1
+            await asyncio.sleep(100)
+            assert places.started == ["shard-000", "shard-000"]
+            assert places.performed == ["recover []"]
+
+    run_plain(main)
+
+
+def test_a_host_that_is_being_started_there_leaves_too() -> None:
+    """A host whose start on the node had begun before the drain is moved as soon as it runs."""
+
+    async def main() -> None:
+        async with Run(unfinished=_none) as (supervisor, places, _):
+            starting = asyncio.ensure_future(supervisor.place("sam"))
+            await asyncio.sleep(0.5)
+            assert await supervisor.drain(_here) == 1
+            await starting
+            assert places.retired == ["sam"]
+
+    run_plain(main)
+
+
+def test_a_host_that_does_not_leave_is_fenced() -> None:
+    """A host that was ended without having closed its log may be fenced by the next one."""
+
+    async def main() -> None:
+        async with Run() as (supervisor, places, _):
+            placed = await supervisor.place("sam")
+            places.hanging, places.node = {placed.key}, "there"
+            await supervisor.drain(_here)
+            await supervisor.place("sam")
+            assert places.fences == ["", "/1"]
+
+    run_plain(main)
+
+
+def _node(number: int, *, slots: int = 4, alive: bool = True, head: bool = False) -> dict[str, Any]:
+    resources = {**({"agent_slot": slots} if slots else {}), **({ray_api.HEAD: 1.0} if head else {})}
+    return {
+        "NodeID": f"{number}{number}abcdef", "NodeManagerAddress": f"10.0.0.{number}", "Alive": alive,
+        "NodeManagerHostname": f"worker-{number}", "Resources": resources,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("wanted", "said"),
+    [
+        ("", "3 nodes of the cluster are called ''"),
+        ("nowhere", "There are 11abcdef"),
+        ("4", "0 nodes"),
+        ("1", "The head cannot be drained"),
+    ],
+)
+def test_a_node_that_cannot_be_drained_is_refused(wanted: str, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An unknown name, a node that has gone and the head are refused by name, and nothing is changed."""
+    nodes = [_node(1, head=True, slots=0), _node(2), _node(3), _node(4, alive=False)]
+    monkeypatch.setattr(ray_api, "nodes", lambda: nodes)
+    places = RayHostProvider("store", 1)
+    with pytest.raises(BadInput, match=said):
+        places.begin_drain(wanted)
+    assert places.drained == set()
+
+
+@pytest.mark.parametrize("wanted", ["10.0.0.2", "worker-2", "22ab"])
+def test_the_last_node_with_room_is_not_drained(wanted: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A node is named by its address, host name or id; the last one that offers room is refused, and a node that came
+    back is another one.
+    """
+    nodes = [_node(1, head=True, slots=0), _node(2), _node(3)]
+    monkeypatch.setattr(ray_api, "nodes", lambda: nodes)
+    places = RayHostProvider("store", 1)
+    assert places.begin_drain(wanted) == "22abcdef"
+    assert places.begin_drain(wanted) == "22abcdef"
+    with pytest.raises(ClusterError, match="No other node"):
+        places.begin_drain("worker-3")
+    nodes[1] = _node(5)
+    assert places.begin_drain("worker-3") == "33abcdef"
+    assert places.drained == {"33abcdef"}
