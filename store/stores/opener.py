@@ -36,9 +36,7 @@ class FileOpener:
         """
         self.disk = disk
         self.routes = Routes(
-            register, lambda name, of: PartitionReader(
-                self.partition(of), check_there=lambda: self.check_there(name, of)
-            ),
+            register, self._reader_of,
             evidence.check_unknown, evidence.check_unknown_fork,
         )  # fmt: skip
         """Routes of all streams, read from this folder."""
@@ -58,6 +56,15 @@ class FileOpener:
         with storage("list the partitions in", folder):
             names = sorted(self.disk.names(folder)) if self.disk.exists(folder) else []
         return [name for name in names if restoring or not self._is_marked(name)]
+
+    def _reader_of(self, name: str, of: str) -> PartitionReader:
+        """Return a reader of an agent's partition. Raises CorruptLog if its folder is missing: at once on a disk; in a
+        bucket, where each look takes a request, when a read finds no manifest.
+        """
+        if not self.disk.ends_files:
+            self.check_there(name, of)
+            return PartitionReader(self.partition(of))
+        return PartitionReader(self.partition(of), check_there=lambda: self.check_there(name, of))
 
     def check_there(self, name: str, of: str) -> None:
         """Raise CorruptLog if the folder of an agent's partition is missing: it was created before the agent was
