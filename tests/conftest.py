@@ -4,6 +4,7 @@ An ordinary test starts no Ray, never sleeps and connects only to this machine. 
 one marked `ray` may start Ray (and then its nodes connect to each other at any address they have).
 """
 
+import gc
 import ipaddress
 import os
 import signal
@@ -164,6 +165,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.xdist_group("ray"))
         elif not item.get_closest_marker("xdist_group") and (shared := shared_by(item)):
             item.add_marker(pytest.mark.xdist_group(shared))
+
+
+def pytest_collection_finish() -> None:
+    """Exclude modules and tests from garbage collections: many tests collect, and each would traverse all of them."""
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_sessionfinish() -> None:
+    """Undo `gc.freeze`, so that the process ends normally: extension modules look for remaining objects at exit."""
+    gc.unfreeze()
 
 
 def shared_by(item: pytest.Item) -> str:

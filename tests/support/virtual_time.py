@@ -84,13 +84,13 @@ def run(main: Callable[[], Coroutine[Any, Any, Any]], *, collect: bool = True, t
         assert not left, f"left pending: {left}"
         return value
 
-    gc.freeze()  # collections, also those of a shard at rest, traverse this run alone: a suite has millions of objects
-    try:
-        with asyncio.Runner(loop_factory=factory) as runner:
-            value = runner.run(whole())
-        if collect:
-            gc.collect()
-    finally:
-        gc.unfreeze()
+    # Collections, also those of a shard at rest, traverse this run alone: a suite has millions of objects. They stay
+    # frozen: `gc.unfreeze` would lead to a collection of all of them soon after, a tenth of the suite's time.
+    gc.collect()
+    gc.freeze()
+    with asyncio.Runner(loop_factory=factory) as runner:
+        value = runner.run(whole())
+    if collect:
+        gc.collect()
     assert not loops[0].complaints, loops[0].complaints
     return value
