@@ -5,8 +5,8 @@ Used by `everlog serve` and by tests, which serve on a free port.
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -28,6 +28,7 @@ from everlog.interfaces.http.native.table import NATIVE
 from everlog.interfaces.http.openai.surface import OPENAI_SURFACE
 from everlog.interfaces.http.openai.table import OPENAI
 from everlog.interfaces.http.pages.docs_page import docs_pages
+from everlog.interfaces.http.stoppable_server import StoppableServer
 
 STOP_S = 20
 """Seconds in which requests in progress finish when the server stops."""
@@ -83,28 +84,20 @@ async def serving(
         app, log_config=None, access_log=False, lifespan="off", server_header=False, proxy_headers=False, ws="none",
         timeout_keep_alive=75, timeout_graceful_shutdown=STOP_S, http=BoundedHttpProtocol,
     )  # fmt: skip
-    server = _Server(config)
+    server = StoppableServer(config)
     work = asyncio.get_running_loop().create_task(server.serve([listener]))
+    begun = asyncio.get_running_loop().create_task(server.begun.wait())
     service.webhooks.start()
     try:
-        while not server.started and not work.done():
-            await asyncio.sleep(0)
-            await asyncio.wait((work,), timeout=0.005)
+        await asyncio.wait((begun, work), return_when=asyncio.FIRST_COMPLETED)
         yield f"http://{f'[{host}]' if ':' in host else host}:{port}"
     finally:
+        begun.cancel()
         service.stopping.set()
-        server.should_exit = True
+        server.stop()
         done, _ = await asyncio.wait((work,), timeout=STOP_S + 5)
         if not done:
             notify("some requests did not finish in time")
             work.cancel()
         await asyncio.gather(work, return_exceptions=True)
         await service.close()
-
-
-class _Server(uvicorn.Server):
-    """Server that leaves signals to the program around it."""
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield

@@ -1,5 +1,5 @@
 """Bad requests are answered with a clear problem, and change nothing: sizes, types, hosts, origins, names, moments.
-Answers on a raw connection do not wait.
+Answers on a raw connection do not wait, nor does the end of a server.
 """
 
 import asyncio
@@ -9,12 +9,17 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pytest
 
+from everlog.interfaces.http.core import guards
 from everlog.interfaces.http.core.service import HttpLimits, HttpOptions
 from everlog.interfaces.http.server import bound_socket
+from everlog.interfaces.http.stoppable_server import LOOK_S
 from tests.support.http.served_store import Served, served
 
 JSON = {"Content-Type": "application/json"}
+LOOKS_MAX = 10
+"""Looks of a server that stops while nothing is under way."""
 
 
 async def _raw(server: Served, *parts: bytes, wait: bool = True) -> bytes:
@@ -145,8 +150,9 @@ def test_smuggled_and_malformed_requests_are_answered_once(tmp_path: Path) -> No
     asyncio.run(main())
 
 
-def test_a_slow_body_is_given_up(tmp_path: Path) -> None:
+def test_a_slow_body_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A body that does not arrive in time is answered with 408, and nothing of it is kept."""
+    monkeypatch.setattr(guards, "DROP_S", 0.05)  # what is left of the body comes never
 
     async def main() -> None:
         options = HttpOptions(limits=HttpLimits(body_s=0.05))
@@ -158,8 +164,9 @@ def test_a_slow_body_is_given_up(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
-def test_a_large_body_is_refused_before_it_is_read(tmp_path: Path) -> None:
+def test_a_large_body_is_refused_before_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A body of 100 MB is refused by its declared size, or as soon as it is larger than the limit."""
+    monkeypatch.setattr(guards, "DROP_S", 0.05)  # nothing comes after the parts that are sent
 
     async def main() -> None:
         async with served(tmp_path) as server:
@@ -169,6 +176,27 @@ def test_a_large_body_is_refused_before_it_is_read(tmp_path: Path) -> None:
             chunk = b"100000\r\n" + b" " * 0x100000 + b"\r\n"
             chunked = await _raw(server, head + b"Transfer-Encoding: chunked\r\n\r\n", chunk, chunk)
             assert _status(chunked) == 413
+
+    asyncio.run(main())
+
+
+def test_a_server_at_rest_ends_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that is told to stop waits for nothing but requests: its clients may keep connections open."""
+    slept: list[float] = []
+    real = asyncio.sleep
+
+    async def sleep(delay: float) -> None:
+        slept.append(delay)
+        await real(delay)
+
+    async def main() -> None:
+        async with served(tmp_path) as server:
+            reader, writer = await asyncio.open_connection("127.0.0.1", int(server.address.rpartition(":")[2]))
+            writer.write(b"GET /api/v1/health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            assert (await reader.readline()).startswith(b"HTTP/1.1 ")
+            monkeypatch.setattr(asyncio, "sleep", sleep)
+        assert sum(slept) < LOOKS_MAX * LOOK_S
+        writer.close()
 
     asyncio.run(main())
 

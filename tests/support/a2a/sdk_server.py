@@ -5,6 +5,8 @@ import socket
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
+from queue import Queue
 from typing import Any
 
 import uvicorn
@@ -16,6 +18,8 @@ from a2a.server.tasks import InMemoryTaskStore, TaskUpdater
 from a2a.types.a2a_pb2 import AgentCapabilities, AgentCard, AgentInterface, AgentSkill, Message, Part, Role, Task
 from starlette.applications import Starlette
 from starlette.routing import Route
+
+from everlog.interfaces.http.stoppable_server import StoppableServer
 
 
 class Clerk(AgentExecutor):
@@ -87,28 +91,25 @@ def sdk_server(clerk: Clerk, **card: str) -> Iterator[str]:
 def served_app(app: Any, port: int = 0) -> Iterator[str]:
     """Serve an application in a thread while the block runs, and yield its address."""
     listener = socket.create_server(("127.0.0.1", port))
-    ready, server = threading.Event(), _Server(uvicorn.Config(app, log_config=None, lifespan="off"))
-    server.ready = ready
-    thread = threading.Thread(target=lambda: asyncio.run(server.serve([listener])), daemon=True)
+    ready: Queue[Callable[[], object]] = Queue()
+
+    async def serve() -> None:
+        server = StoppableServer(uvicorn.Config(app, log_config=None, lifespan="off"))
+        server.force_exit = True  # what a test leaves open does not hold it up
+        work = asyncio.ensure_future(server.serve([listener]))
+        await server.begun.wait()
+        ready.put(partial(asyncio.get_running_loop().call_soon_threadsafe, server.stop))
+        await work
+
+    thread = threading.Thread(target=lambda: asyncio.run(serve()), daemon=True)
     thread.start()
-    assert ready.wait(20)
+    stop = ready.get(timeout=20)
     try:
         yield f"http://127.0.0.1:{listener.getsockname()[1]}"
     finally:
-        server.should_exit = server.force_exit = True
+        stop()
         thread.join(20)
         listener.close()
-
-
-class _Server(uvicorn.Server):
-    ready: threading.Event
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        self.ready.set()
-
-    def install_signal_handlers(self) -> None:
-        """Leave signals alone: they belong to the main thread."""
 
 
 def raw_app(answers: Sequence[tuple[str, Callable[..., Any]]]) -> Starlette:

@@ -12,6 +12,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from everlog.interfaces.http.server import bound_socket
+from everlog.interfaces.http.stoppable_server import StoppableServer
 
 BOT = "@bot:test"
 TIMELINE_MAX = 3
@@ -149,22 +150,12 @@ async def fake_matrix(matrix: FakeMatrix) -> AsyncIterator[str]:
     """Serve a Matrix while the block runs, and yield its address."""
     routes = [Route("/_matrix/{path:path}", matrix.answer, methods=["GET", "POST", "PUT"])]
     config = uvicorn.Config(Starlette(routes=routes), log_config=None, lifespan="off", timeout_graceful_shutdown=1)
-    server = _Server(config)
+    server = StoppableServer(config)
     listener = bound_socket("127.0.0.1", 0)
     work = asyncio.ensure_future(server.serve([listener]))
     try:
         await asyncio.wait((asyncio.ensure_future(server.begun.wait()), work), return_when=asyncio.FIRST_COMPLETED)
         yield f"http://127.0.0.1:{listener.getsockname()[1]}"
     finally:
-        server.should_exit = True
+        server.stop()
         await work
-
-
-class _Server(uvicorn.Server):
-    def __init__(self, config: uvicorn.Config) -> None:
-        super().__init__(config)
-        self.begun = asyncio.Event()
-
-    async def startup(self, sockets: Any = None) -> None:
-        await super().startup(sockets)
-        self.begun.set()
