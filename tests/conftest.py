@@ -13,10 +13,11 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.support import engines, memory_disk, parts, seeds
+from tests.support import engines, memory_disk, parts, process_groups, seeds
 
 ROOT = Path(__file__).resolve().parent.parent
 ORDINARY = "not long and not browser"
@@ -155,7 +156,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.write_line(f"the same seeds again: {seeds.VARIABLE}={seeds.origin()!r}")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Give all tests that start Ray to one process of the run, because two Rays would disturb each other; and all tests
     that share a fixture of their module or folder, because it would be made again in each process.
     """
@@ -165,6 +167,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.xdist_group("ray"))
         elif not item.get_closest_marker("xdist_group") and (shared := shared_by(item)):
             item.add_marker(pytest.mark.xdist_group(shared))
+    process_groups.tell(config, items)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Ask a process for its groups before it starts."""
+    process_groups.ask(node)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Return the scheduler of the run."""
+    return process_groups.scheduler(config, log)
 
 
 def pytest_collection_finish() -> None:

@@ -1,14 +1,32 @@
 """The guards of tests/conftest.py refuse exactly what an ordinary test must not do."""
 
+import os
 import socket
 import subprocess
 import sys
 import time
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from tests.conftest import is_loopback, refuse_ray
+from tests.tidy.parsed_source import ROOT
+
+HOOKS = "pytest_collection_modifyitems, pytest_configure_node, pytest_xdist_make_scheduler"
+SHARING = """
+import os, pathlib, pytest
+
+@pytest.fixture(scope="module")
+def shared():
+    with pathlib.Path("made").open("a") as file:
+        print(os.getpid(), __name__, file=file)
+
+@pytest.mark.parametrize("number", range(5))
+def test_it(shared, number):
+    pass
+"""
+"""A module of tests that share a fixture, and note where it is made."""
 
 
 def test_sleeping_is_refused() -> None:
@@ -55,3 +73,18 @@ def test_ray_is_refused(monkeypatch: pytest.MonkeyPatch, fake_ray: SimpleNamespa
     refuse_ray(monkeypatch)
     with pytest.raises(pytest.fail.Exception, match="mark the test"):
         fake_ray.init()
+
+
+def test_what_tests_share_is_made_in_one_process(tmp_path: Path) -> None:
+    """Each module's fixture is made once in a run of two processes, and both processes have work."""
+    (tmp_path / "conftest.py").write_text(f"from tests.conftest import {HOOKS}\n")
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    for name in ("test_one.py", "test_two.py"):
+        (tmp_path / name).write_text(SHARING)
+    command = [sys.executable, "-m", "pytest", "-q", "-n", "2", "--dist", "loadgroup"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    run = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert "10 passed" in run.stdout, run.stdout + run.stderr
+    made = [line.split() for line in (tmp_path / "made").read_text().splitlines()]
+    assert sorted(name for _, name in made) == ["test_one", "test_two"]
+    assert len({pid for pid, _ in made}) == 2
