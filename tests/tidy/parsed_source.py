@@ -1,6 +1,7 @@
 """Parsed files, their imports as dotted names, and their functions, for the rules. Nothing is written."""
 
 import ast
+import gc
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
@@ -39,7 +40,12 @@ class Source:
 
     @cached_property
     def tree(self) -> ast.Module:
-        return ast.parse(self.text, self.path)
+        gc.disable()  # trees are millions of objects, and stay: each collection meanwhile would traverse all of them
+        try:
+            return ast.parse(self.text, self.path)
+        finally:
+            gc.enable()
+            gc.freeze()
 
     @property
     def room(self) -> str:

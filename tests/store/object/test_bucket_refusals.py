@@ -110,7 +110,7 @@ def service_that_says(code: str) -> type[Refusing]:
 def test_a_refusal_is_explained_without_secrets(code: str, said: str, tmp_path: Path) -> None:
     """A wrong clock and wrong credentials are told apart, and no error contains a secret."""
     server = HTTPServer(("127.0.0.1", 0), service_that_says(code))
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     try:
         with (
