@@ -138,7 +138,7 @@ def test_a_bot_that_rests_keeps_nothing(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
-@pytest.mark.parametrize("number", seeds.split(range(20), 2, label="matrix", part="clients"))
+@pytest.mark.parametrize("number", seeds.split(range(20), 1, label="matrix", part="clients"))
 def test_nothing_is_lost_or_doubled_by_kills_and_lost_answers(tmp_path: Path, number: int) -> None:
     """While requests to Matrix are lost, before or after they are carried out, and the bot is killed at any moment,
     also while more is said than one answer has: each message is heard once, in order, and each answer said once.

@@ -80,14 +80,14 @@ def tools_template(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @real
 @pytest.mark.parametrize("way", split(WAYS, 1, label="ways", part="models"))
 @pytest.mark.xdist_group("gguf")
-def test_three_turns_in_each_calling_format_verify(way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_turns_in_each_calling_format_verify(way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each turn is answered or its failure is an event; the tokens are counted by the server, which takes most of each
     prompt from its cache.
     """
     store = tmp_path / "store"
     tools_template(store, monkeypatch)
-    records, failed = talk(store, settings(way), [f"Message {n}: I sail to Bergen." for n in range(3)])
-    replies = holds(store, records, failed, 3)
+    records, failed = talk(store, settings(way), [f"Message {n}: I sail to Bergen." for n in range(2)])
+    replies = holds(store, records, failed, 2)
     if way == "schema":  # a reply that is not truncated follows the schema
         assert any(reply.calls and not reply.lossy for reply in replies)
 
