@@ -1,13 +1,13 @@
 """Show an agent at a moment: its talk beside its memory; what the model saw; and a chat with it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import msgspec
 from starlette.responses import Response
 
 from everlog.actors.agent.agent_view import AgentView
-from everlog.events import BadInput
+from everlog.events import AgentCreated, BadInput, BlockRemoved, MemoryEdited, is_erased
 from everlog.interfaces.http.console.agent_frame import AgentFrame, MomentParameters, agent_page
 from everlog.interfaces.http.console.talk_entries import ENTRIES_MAX, RECORDS_READ, entries_of, turns_of
 from everlog.interfaces.http.core.routes import HttpCall
@@ -16,6 +16,7 @@ from everlog.interfaces.show import show_commands
 
 CONTEXT_MESSAGES = 200
 """Newest messages of the context that a page shows, beside the system message and the one after it."""
+_EDITS = (MemoryEdited.kind, BlockRemoved.kind)
 CONTEXT_CHARS = 20_000
 """Characters of a message of the context that a page shows; the rest is counted."""
 
@@ -102,8 +103,7 @@ def blocks_at(view: AgentView, frame: AgentFrame) -> list[ShownBlock]:
     """Return core memory: first the blocks that the turn of the moment changed, with what it changed."""
     rows = show_commands.block_rows(view)
     changed = {row["label"] for row in rows if frame.turn and row["seq"] >= frame.turn_began}
-    before = view.rows("core_memory", frame.turn_began - 1) if changed and frame.turn_began > 1 else []
-    values = {row["label"]: row["value"] for row in before}
+    values = values_before(view, frame, changed) if changed else {}
     shown = []
     for row in rows:
         parts: Sequence[DiffSegment] = [("same", row["value"])]
@@ -117,6 +117,29 @@ def blocks_at(view: AgentView, frame: AgentFrame) -> list[ShownBlock]:
             )
         )  # fmt: skip
     return sorted(shown, key=lambda block: not block.changed)
+
+
+def values_before(view: AgentView, frame: AgentFrame, labels: Collection[str]) -> Mapping[str, str]:
+    """Return the value of each of these blocks before the turn of the moment; a block without one has no key.
+
+    Usually each was edited not long before, in the records that the frame has: another view takes longer than the rest
+    of a page.
+    """
+    found: dict[str, str] = {}
+    left = set(labels)
+    for record in reversed(frame.near):
+        if not left or record.type == AgentCreated.kind:
+            return found
+        if record.type not in _EDITS or record.seq >= frame.turn_began or is_erased(record.payload):
+            continue
+        label = msgspec.json.decode(record.payload)["label"]
+        if label in left and record.type == MemoryEdited.kind:
+            found[label] = record.text or ""
+        left.discard(label)
+    if frame.near[0].seq == 1:
+        return found
+    rows = view.rows("core_memory", frame.turn_began - 1)
+    return {row["label"]: row["value"] for row in rows if row["label"] in labels}
 
 
 def _message(message: Mapping[str, Any]) -> dict[str, Any]:

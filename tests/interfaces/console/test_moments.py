@@ -3,16 +3,20 @@ small part of it, and say what they said before.
 """
 
 import asyncio
+import random
+from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from hypothesis import strategies as st
 
 from everlog.actors.agent.local_system import LocalSystem
-from everlog.events import UserMessage, draft, place, uuid7
+from everlog.events import Record, UserMessage, draft, place, uuid7
 from everlog.interfaces.http.console.agent_life import AgentLife
+from everlog.interfaces.http.console.agent_pages import values_before
 from everlog.interfaces.http.console.life_pages import drawn, landing
 from everlog.interfaces.replay_console import load_timeline
 from everlog.projections import DERIVER, Projections
@@ -20,6 +24,7 @@ from everlog.store import FileStore
 from tests.interfaces.console.test_every_page import script
 from tests.laws.test_any_moment import CLOSE
 from tests.laws.test_resume_from_states import table_of
+from tests.support.agents.random_edited_agent import edited
 from tests.support.cli.command_line import Script, completion, says
 from tests.support.http.parsed_page import ParsedPage
 from tests.support.http.served_store import served
@@ -321,3 +326,32 @@ def test_a_turn_of_a_second_life_is_not_one_of_the_first(tmp_path: Path) -> None
             assert "I swim" in page and "changed in this turn" not in page
 
     asyncio.run(main())
+
+
+@law(st.integers(0, 10**6), few=1, many=60)
+def test_a_page_finds_the_memory_before_a_turn_in_the_records_that_it_has(seed: int) -> None:
+    """Whether the page has all records before the moment or few, the values of blocks before the turn are those that
+    core memory had then, of removed blocks and of agents that were created again too.
+    """
+    world = edited(seed)
+    records, chance = world.log(), random.Random(seed)
+    for turn in sorted({record.turn for record in records if record.turn}):
+        began = max(_seqs_of_life(records, turn), default=1)
+        if began == 1:
+            continue
+        with world.system.view("sam", as_of=began) as view:
+            then = {row["label"]: row["value"] for row in view.rows("core_memory", began - 1)}
+            near = records[chance.randrange(began) : began]
+            frame: Any = SimpleNamespace(near=near, turn_began=began)
+            assert values_before(view, frame, {*then, "none"}) == then
+            for label, value in then.items():
+                assert values_before(view, frame, {label}) == {label: value}
+
+
+def _seqs_of_life(records: Sequence[Record], turn: int) -> Iterator[int]:
+    """Yield the first seq of a turn in each life of an agent."""
+    before = None
+    for record in records:
+        if record.turn == turn and before != turn:
+            yield record.seq
+        before = record.turn
