@@ -33,7 +33,7 @@ from everlog.projections.fleet.columns import (
     stopper,
 )
 from everlog.projections.fleet.lineage_tables import forks_table, lineage_table, lives_table, names_table
-from everlog.projections.price_sql import COST, VIEW, ListedPrice, price_list, price_of
+from everlog.projections.price_sql import COST, COST_AT, VIEW, ListedPrice, price_list, price_of
 from everlog.projections.projection_constants import FLEET_MEMORY_MB, FLEET_SCRATCH_MB
 from everlog.projections.query_hints import hinted
 from everlog.projections.sql_catalogue import fleet_view, sql
@@ -348,7 +348,7 @@ def _view_statements(view: str) -> list[str]:
 
 
 def _price_statements(prices: Sequence[ListedPrice]) -> list[str]:
-    return [price_list(prices), price_of(prices), COST, VIEW]
+    return [price_list(prices), price_of(prices), COST_AT, COST, VIEW]
 
 
 _OF_THE_QUERY = (

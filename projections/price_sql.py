@@ -26,9 +26,14 @@ class ListedPrice(msgspec.Struct, frozen=True):
 
 VIEW = "CREATE VIEW prices AS SELECT * EXCLUDE (place) FROM price_list ORDER BY place"
 """Prices in the order in which they apply: the first that fits a model counts."""
-COST = """CREATE MACRO cost_of(model, prompt, completion, total, cached) AS (
-    (greatest(total - completion, prompt) - least(cached, greatest(total - completion, prompt))) * price_of(model).i
-    + least(cached, greatest(total - completion, prompt)) * price_of(model).c + completion * price_of(model).o) / 1e6"""
+COST_AT = """CREATE MACRO cost_at(price, prompt, completion, total, cached) AS (
+    (greatest(total - completion, prompt) - least(cached, greatest(total - completion, prompt))) * price.i
+    + least(cached, greatest(total - completion, prompt)) * price.c + completion * price.o) / 1e6"""
+"""Cost of a call's tokens at the price of its model. A query over many calls asks for the price of each model once: it
+is found by a regular expression for each listed price.
+"""
+COST = """CREATE MACRO cost_of(model, prompt, completion, total, cached) AS
+    cost_at(price_of(model), prompt, completion, total, cached)"""
 """Cost of a call's tokens; null if no price fits. Tokens of neither prompt nor reply count as the prompt's."""
 
 

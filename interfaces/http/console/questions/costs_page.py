@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from starlette.responses import Response
 
-from everlog.actors.reports.call_costs import CostRow, costs_by_day, costs_of_dearest, summed
+from everlog.actors.reports.call_costs import CostRow, costs_by_day_and_dearest, summed
 from everlog.interfaces.http.console.page_response import page
 from everlog.interfaces.http.core.fleet_queries import over_fleet
 from everlog.interfaces.http.core.refusals import Refusal
@@ -55,10 +55,8 @@ async def show_costs(call: HttpCall) -> Response:
     prices, today = await prices_of_server(call), today_of(call)
     by_day, rows = await over_fleet(
         call,
-        lambda views, _position, _run: (
-            costs_by_day(views, today, days), costs_of_dearest(views, today, days, AGENTS_SHOWN)
-        ),
-    )  # fmt: skip
+        lambda views, _position, _run: costs_by_day_and_dearest(views, today, days, AGENTS_SHOWN),
+    )
     span = [date.fromisoformat(today) - timedelta(days=back) for back in range(days)][::-1]
     total = summed(by_day)
     values = {
