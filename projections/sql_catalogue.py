@@ -193,6 +193,14 @@ def fleet_view(name: str) -> str:
 
 
 @cache
+def fleet_query(name: str) -> str:
+    """Return the text of `sql/fleet/NAME.sql` without its comment, whose words would count as names of views: each view
+    that a query names is made for it, in 2 to 12 ms.
+    """
+    return "\n".join(line for line in sql(f"fleet/{name}").splitlines() if not line.startswith("--"))
+
+
+@cache
 def macro(name: str) -> str:
     """Return the statement that creates the table macro `name(agent, as_of)`."""
     return f"CREATE MACRO {name}(agent, upto) AS TABLE " + _assembled(

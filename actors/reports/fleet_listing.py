@@ -12,7 +12,7 @@ from everlog.actors.models.prices import PriceList
 from everlog.actors.reports.call_costs import ANSWERED, SUMS
 from everlog.events import CorruptLog
 from everlog.projections.fleet_views import FleetViews
-from everlog.projections.sql_catalogue import sql
+from everlog.projections.sql_catalogue import fleet_query
 from everlog.store import FileStore, Snapshot
 
 FleetRow = Mapping[str, Any]
@@ -44,7 +44,7 @@ def list_agents(
     its ancestors count as a fork's own. `until`: only records up to this time, microseconds UTC. Raises StoreError,
     CorruptLog if a partition and its records disagree.
     """
-    return _list(store, registered, sql("fleet/listing"), until=until, deleted=deleted)
+    return _list(store, registered, fleet_query("listing"), until=until, deleted=deleted)
 
 
 def list_pressure(store: FileStore, registered: Collection[str], *, until: int | None = None) -> FleetListing:
@@ -59,7 +59,7 @@ def list_pressure(store: FileStore, registered: Collection[str], *, until: int |
 
 def pressure_query() -> str:
     """Return the SELECT of `list_pressure`, which has deleted agents too."""
-    return sql("fleet/pressure_listing").format(listing=sql("fleet/listing"))
+    return fleet_query("pressure_listing").format(listing=fleet_query("listing"))
 
 
 def list_costs(
@@ -82,7 +82,7 @@ def costs_by_agent(views: FleetViews, today: str, days: int) -> list[FleetRow]:
 
 def _costs_query(today: str, days: int) -> str:
     answered = ANSWERED.format(today=today, days=days)
-    return _COSTS.format(answered=answered, listing=sql("fleet/listing"), sums=SUMS)
+    return _COSTS.format(answered=answered, listing=fleet_query("listing"), sums=SUMS)
 
 
 def _list(

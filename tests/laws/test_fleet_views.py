@@ -18,7 +18,7 @@ import pytest
 from everlog.events import CATALOGUE, Draft, Event, Record, UnknownEvent, draft, place, tombstone, upcast_record, uuid7
 from everlog.projections import HEAD, Projections
 from everlog.projections.fleet_views import VIEWS, FleetViews, QueryLimits
-from everlog.projections.sql_catalogue import sql
+from everlog.projections.sql_catalogue import fleet_query
 from everlog.store import FIGURES, MemoryStore, batch_of
 from everlog.store.sealed.parquet_file import encode
 from everlog.store.sealed.rare_kinds import rare_kinds
@@ -167,13 +167,13 @@ def test_every_view_is_the_fold_of_the_records(seed: int, tmp_path: Path) -> Non
 def check_console_listing(views: FleetViews) -> None:
     """Fail unless the list of the console says what the views say that it replaces, of every agent."""
     since = views.table("SELECT median(epoch_us(recorded_at))::BIGINT AS at FROM failures").column("at")[0].as_py() or 0
-    listed = {row["agent_id"]: row for row in views.table(sql("fleet/listing")).to_pylist()}
+    listed = {row["agent_id"]: row for row in views.table(fleet_query("listing")).to_pylist()}
     pressure = {row["agent_id"]: row for row in views.table("SELECT * FROM pressure").to_pylist()}
     turns = views.table("SELECT agent_id, life FROM turns WHERE status = 'open'").to_pylist()
     failed = views.table(
         f"SELECT agent_id, epoch_us(recorded_at) AS at FROM failures WHERE epoch_us(recorded_at) > {since}"
     ).to_pylist()
-    found = views.table(sql("fleet/console_listing").format(since=since)).to_pylist()
+    found = views.table(fleet_query("console_listing").format(since=since)).to_pylist()
     assert [row["agent_id"] for row in found] == [*listed]
     for row in found:
         agent, full = row["agent_id"], pressure[row["agent_id"]]

@@ -4,6 +4,7 @@ A question over all agents takes longer than a page may: its answer is kept for 
 is, and a newer one is made beside it. The answer is a copy of what the logs say, so other servers need not know of it.
 """
 
+import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
@@ -12,11 +13,11 @@ import msgspec
 from starlette.responses import Response
 
 from everlog.events.times import MICROSECONDS
-from everlog.interfaces.http.console.page_response import page
+from everlog.interfaces.http.console.page_response import TEMPLATES, page
 from everlog.interfaces.http.core.fleet_queries import over_fleet
 from everlog.interfaces.http.core.refusals import Refusal
 from everlog.interfaces.http.core.routes import HttpCall
-from everlog.projections.sql_catalogue import sql
+from everlog.projections.sql_catalogue import fleet_query
 
 FleetAgent = Mapping[str, Any]
 """One row of `fleet/console_listing`."""
@@ -99,7 +100,7 @@ class FleetGlance:
 
     async def _ask(self, call: HttpCall) -> FleetAnswer:
         at = call.service.ports.clock.now()
-        query = sql("fleet/console_listing").format(since=at - FAILURES_US)
+        query = fleet_query("console_listing").format(since=at - FAILURES_US)
         rows = await over_fleet(call, lambda views, _position, _run: views.table(query).to_pylist())
         took = call.service.ports.clock.now() - at
         answer = FleetAnswer(at, [row for row in rows if not row["deleted"]], took)
@@ -116,7 +117,9 @@ def agents_page(glance: FleetGlance) -> Callable[[HttpCall], Any]:
     async def show_agents(call: HttpCall) -> Response:
         """List the agents that the caller sees: filtered, ordered, page by page."""
         query: FleetParameters = call.query
-        answer = await glance.answer(call)
+        # Beside the query, which takes another processor: a server's first list would wait for both.
+        compiled = call.service.ports.aside(TEMPLATES.compile, "parts.html", "agents.html")
+        answer, _ = await asyncio.gather(glance.answer(call), compiled)
         words = query.q.casefold().strip()
         named = [row for row in answer.rows if words in row["agent_id"].casefold()]
         counts = {name: sum(map(test, named)) for name, (_, test) in FILTERS.items()}

@@ -73,7 +73,7 @@ def percent(value: float) -> str:
     return f"{value:.0%}"
 
 
-_render = templates_in(
+TEMPLATES = templates_in(
     Path(__file__).parent / "templates",
     {
         "age": age, "clock": clock_of_page, "iso": iso, "line": escape_line, "number": number, "percent": percent,
@@ -90,7 +90,7 @@ def page(
     chosen = preferences_of(request)
     token = _zone.set(chosen.zone)
     try:
-        text = _render(
+        text = TEMPLATES.render(
             template, signed_in=signed_in, theme=chosen.theme, letter_keys=chosen.letter_keys,
             own_address=_address_of(request), **values,
         )  # fmt: skip

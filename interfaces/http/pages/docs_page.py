@@ -63,7 +63,7 @@ def rendered(document: OpenApiObject) -> str:
         {"name": name, "about": _paragraphs(schema), "fields": _fields(schema)}
         for name, schema in sorted(document["components"]["schemas"].items())
     ]
-    return templates_in(FOLDER)("docs.html", info=document["info"], tags=tags, schemas=schemas)
+    return templates_in(FOLDER).render("docs.html", info=document["info"], tags=tags, schemas=schemas)
 
 
 def _operations(document: OpenApiObject) -> list[OpenApiObject]:

@@ -10,8 +10,24 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 
-def templates_in(folder: Path, filters: Mapping[str, Callable[..., Any]] = {}) -> Callable[..., str]:
-    """Return a function that renders a template of a folder, by its name, with values."""
+class PageTemplates:
+    """Templates of a folder. Thread-safe."""
+
+    def __init__(self, environment: Environment) -> None:
+        self._environment = environment
+
+    def compile(self, *names: str) -> None:
+        """Compile templates that a page will need, if they are not compiled yet: some take as long as a query."""
+        for name in names:
+            self._environment.get_template(name)
+
+    def render(self, name: str, **values: Any) -> str:
+        """Return a page of a template."""
+        return self._environment.get_template(name).render(values)
+
+
+def templates_in(folder: Path, filters: Mapping[str, Callable[..., Any]] = {}) -> PageTemplates:
+    """Return the templates of a folder."""
     environment = Environment(
         loader=FileSystemLoader(folder),
         autoescape=True,
@@ -21,8 +37,4 @@ def templates_in(folder: Path, filters: Mapping[str, Callable[..., Any]] = {}) -
         auto_reload=False,
     )
     environment.filters.update(filters)
-
-    def render(template: str, **values: Any) -> str:
-        return environment.get_template(template).render(values)
-
-    return render
+    return PageTemplates(environment)
