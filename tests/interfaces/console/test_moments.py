@@ -330,7 +330,7 @@ def test_a_turn_of_a_second_life_is_not_one_of_the_first(tmp_path: Path) -> None
 
 @law(st.integers(0, 10**6), few=1, many=60)
 def test_a_page_finds_the_memory_before_a_turn_in_the_records_that_it_has(seed: int) -> None:
-    """Whether the page has all records before the moment or few, the values of blocks before the turn are those that
+    """From all records before the moment, or from a few, the values of blocks before the turn are found as those that
     core memory had then, of removed blocks and of agents that were created again too.
     """
     world = edited(seed)
