@@ -141,8 +141,8 @@ class AgentSystem:
         if create:
             check_new_name(name, self.store.partition_of)
             self.runtime.check_capabilities(self._capabilities)
-            shared = (placement or self._placement) == "shared"
-            await self._aside(partial(self.store.register, name, shared=shared))
+            await self._reading.check_new(name, settings)
+            await self._aside(partial(self.store.register, name, shared=(placement or self._placement) == "shared"))
         else:
             await self._aside(self._reading.check_exists, name)
         sender = self._handles.sender(name, on_commit, by=by)

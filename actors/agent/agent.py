@@ -175,7 +175,7 @@ class Agent(EventWriter):
         if configured.members:
             from everlog.actors.groups.membership import check_members  # most agents are no groups
 
-            await check_members(self.searcher(None, self._turn), configured, recorded)
+            await check_members(self.agent_id, self.searcher(None, self._turn).others, configured, recorded)
         if settings.background:
             name = await self.searcher(None, self._turn).others.background(settings.background)
             configured = msgspec.structs.replace(configured, background=name)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from everlog.actors.agent import erase_agent, fork_agent
+from everlog.actors.agent import agent_setup, erase_agent, fork_agent
 from everlog.actors.agent.activation import Activation, ActivationFactory, AgentResources, separate_logs
 from everlog.actors.agent.agent import Agent
 from everlog.actors.agent.agent_setup import ModelDefaultsLookup, Settings
@@ -169,6 +169,25 @@ class LocalSystem:
             self.store.partition_of(agent_id)
         except UnknownAgent:
             raise self.unknown(agent_id) from None
+
+    async def check_new(self, agent_id: str, settings: Settings) -> None:
+        """Raise BadInput or UnknownAgent if no agent of that name was registered, and none can have these settings.
+
+        So a refused creation leaves no name behind. The host checks again what may change until then, and rules about
+        functions, which may be functions that only the host knows.
+        """
+        try:
+            await self._ports.aside(self.store.partition_of, agent_id)
+        except UnknownAgent:
+            configured = agent_setup.configuration(msgspec.structs.replace(settings, rules=None), None, self.tools, {})
+            agent_setup.birth(agent_id, settings, configured)
+            others = StoreAgents(self.store, agent_id)
+            if configured.members:
+                from everlog.actors.groups.membership import check_members  # most agents are no groups
+
+                await check_members(agent_id, others, configured, None)
+            if configured.background:
+                await others.background(configured.background)
 
     def unknown(self, agent_id: str) -> UnknownAgent:
         """Return the error for a name without an agent, with similar names."""

@@ -1,11 +1,11 @@
-"""Check the settings of a group, and that its members exist. Used by `agent/agent_setup.py` and `Agent`."""
+"""Check the settings of a group, and that its members exist. Used by `agent_setup`, `Agent` and `LocalSystem`."""
 
 from collections.abc import Sequence
 
 from everlog.actors.groups.rules import DONE, RULES
 from everlog.actors.mail.names import spoken
 from everlog.actors.models.model_types import GROUP
-from everlog.actors.ports.effects import Searcher
+from everlog.actors.ports.effects import OtherAgents
 from everlog.events import AgentConfigured, BadInput, UnknownAgent
 
 MEMBERS_MAX = 16
@@ -60,7 +60,9 @@ def _rules() -> str:
     return ", ".join(GROUP + rule for rule in RULES)
 
 
-async def check_members(searcher: Searcher, config: AgentConfigured, recorded: AgentConfigured | None) -> None:
+async def check_members(
+    agent_id: str, others: OtherAgents, config: AgentConfigured, recorded: AgentConfigured | None
+) -> None:
     """Raise BadInput if a member or the manager of a group that is new or was changed does not exist, is deleted, or is
     the group itself.
     """
@@ -68,9 +70,9 @@ async def check_members(searcher: Searcher, config: AgentConfigured, recorded: A
     if recorded is not None and names == [*recorded.members, *filter(None, [recorded.manager])]:
         return
     for name in names:
-        if name == spoken(searcher.agent_id):
+        if name == spoken(agent_id):
             raise BadInput(f"{name!r} cannot be a member of itself. {UNCHANGED}")
         try:
-            await searcher.others.named(name, living=True)
+            await others.named(name, living=True)
         except (BadInput, UnknownAgent) as error:
             raise BadInput(f"A group needs members that exist. {error} {UNCHANGED}") from error

@@ -70,14 +70,14 @@ class BackupManifest(msgspec.Struct, frozen=True):
 
 
 StreamCallback = Callable[[str, str], None]
-"""Called for each stream with its name and what became of it: `exported`, `unchanged`, `left out`."""
+"""Called for each stream with its name and what became of it: `exported`, `unchanged`, `empty`, `left out`."""
 
 
 def export_store(store: FileStore, folder: Path, *, clock: Clock, on_stream: StreamCallback) -> BackupManifest:
     """Export every agent, source and shared block into `folder`, which is created if needed. Return the list.
 
-    A stream that is damaged or empty is left out and listed. Raises BadInput if the folder holds something else or the
-    backup of another store; StoreError if a file cannot be written.
+    A stream that is damaged is left out and listed; one that never had a record is skipped. Raises BadInput if the
+    folder holds something else or the backup of another store; StoreError if a file cannot be written.
     """
     _check_folder(folder, store.store_id)
     make_folders(folder)
@@ -85,6 +85,9 @@ def export_store(store: FileStore, folder: Path, *, clock: Clock, on_stream: Str
     for stream in _streams(store):
         path = folder / file_of(stream)
         try:
+            if _never_began(store, stream):
+                on_stream(stream, "empty")
+                continue
             header, made = _exported(store, stream, path, clock)
         except (BadInput, CorruptLog) as error:
             left_out[stream] = str(error)
@@ -96,6 +99,16 @@ def export_store(store: FileStore, folder: Path, *, clock: Clock, on_stream: Str
     listed = BackupManifest(VERSION, store.store_id, iso(clock.now()), files, left_out)
     write_whole(folder / MANIFEST, msgspec.json.format(msgspec.json.encode(listed), indent=2))
     return listed
+
+
+def _never_began(store: FileStore, stream: str) -> bool:
+    """Return True for a stream that was registered and never had a record. Raises CorruptLog for one that has lost
+    its records.
+    """
+    if store.reader(stream).head(stream).seq:
+        return False
+    store.check_not_lost(stream)
+    return True
 
 
 def _exported(store: FileStore, stream: str, path: Path, clock: Clock) -> tuple[ExportHeader, bool]:

@@ -1,6 +1,7 @@
 """`everlog export --all DIR` and `everlog restore DIR`: a whole store into a folder and back, also after a crash."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -121,6 +122,40 @@ def test_a_stream_that_cannot_be_read_is_left_out_and_named(cli: Line, other: Li
     code, out, _ = other("restore", str(folder))
     assert code == 0
     assert "Not in the backup: old, which could not be exported." in out
+
+
+def test_an_agent_that_never_began_is_not_missed(cli: Line, other: Line, folder: Path) -> None:
+    """A name that was registered and has no record yet is no reason to call a backup incomplete: nothing is lost."""
+    FileStore(cli.root, cli.clock.now).register("new")
+    shape = cli.json("export", "--all", str(folder))
+    assert shape["left_out"] == {} and shape["streams"]["new"] == "empty"
+    assert len(shape["files"]) == 6
+    assert cli.ok("export", "--all", str(folder)).startswith(f"{folder} holds 6 files")
+    other.ok("restore", str(folder))
+
+
+def test_an_agent_whose_log_is_gone_is_missed(cli: Line, folder: Path) -> None:
+    """A stream without records that has had some is left out by name, with exit code 1."""
+    store = FileStore(cli.root, cli.clock.now)
+    shutil.rmtree(cli.root / "log" / store.partition_of("old"))
+    code, _, err = cli("export", "--all", str(folder))
+    assert code == 1 and "'old' was left out: " in err
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ("--window", "5"),
+        ("--zone", "Nowhere/None"),
+        ("--group", "round-robin", "--member", "nosuch"),
+        ("--group", "supervisor", "--member", "sam"),
+    ],
+)
+def test_a_refused_create_registers_nothing(cli: Line, given: tuple[str, ...]) -> None:
+    """Settings that no agent can have are refused before the name is in the store."""
+    cli.ok("create", "sam")
+    cli.fails("create", "new", *given)
+    assert FileStore(cli.root, cli.clock.now).agents() == ["sam"]
 
 
 def test_a_file_that_fails_does_not_stop_the_others(cli: Line, other: Line, folder: Path) -> None:
