@@ -36,6 +36,11 @@ def copy(args: Namespace, world: CommandEnvironment) -> int:
     if args.json:
         print(json_shapes.line({**msgspec.structs.asdict(report), "not_copied": beside}))
         return 0
+    if report.was_finished:
+        print(
+            f"{_place(target)} was whole already: an earlier copy was interrupted at its very end. Nothing was copied."
+        )
+        return 0
     print(
         f"Copied {plural(report.agents, 'stream')} with {plural(report.records, 'record')} to {_place(target)}: "
         f"{plural(report.files, 'file')}, {report.bytes:,} bytes; {report.kept} were there already. All are checked. "

@@ -29,6 +29,7 @@ from everlog.store.stores.file_store import CONFIGURATION, COPYING, FileStore, d
 COMMAND = "everlog store copy"
 ATTEMPTS_MAX = 20
 """Number of attempts, because files of a store that is in use are replaced by sealing."""
+NAMES_SHOWN = 5
 
 
 class CopyMark(msgspec.Struct, frozen=True):
@@ -51,6 +52,8 @@ class CopyReport(msgspec.Struct):
     """Files that an earlier, interrupted copy had written already."""
     side_files: int = 0
     """Small files beside the logs, such as keys and descriptions of models."""
+    was_finished: bool = False
+    """True if an earlier attempt had finished the copy, and only its mark was left: nothing was read or written."""
 
 
 def copy_store(
@@ -65,6 +68,11 @@ def copy_store(
         raise BadInput(f"{root} is the store itself, or inside of it, or around it: choose another place for the copy.")
     with storage("copy a store to", root):
         _begin(source, disk, root)
+        if disk.exists(root / CONFIGURATION):
+            # From then on the copy is a store, in which agents may have written since. It must not be changed.
+            _check_same(disk.read(root / CONFIGURATION), source.disk.read(source.root / CONFIGURATION), root)
+            _end(disk, root)
+            return CopyReport(was_finished=True)
         for _ in range(ATTEMPTS_MAX):
             try:
                 report = _Copy(source, disk, root, now).run(progress)
@@ -74,15 +82,14 @@ def copy_store(
             report.side_files = copy_side_files(beside[0], source.root, beside[1], root)
             content = source.disk.read(source.root / CONFIGURATION)
             if not publish(disk, root / CONFIGURATION, content, token()):
-                _check_same(disk.read(root / CONFIGURATION), content, root / CONFIGURATION)
-            remove_if_there(disk, root / COPYING)
-            disk.sync_dir(root)
+                _check_same(disk.read(root / CONFIGURATION), content, root)
+            _end(disk, root)
             return report
     raise StoreError(f"files of {source.root} were replaced {ATTEMPTS_MAX} times while they were copied. Try again.")
 
 
 def _begin(source: FileStore, disk: Disk, root: Path) -> None:
-    """Mark the copy as begun. Raises BadInput if something else is there."""
+    """Mark the copy as begun. Raises BadInput if anything else is there, whoever wrote it."""
     mark = root / COPYING
     if disk.exists(mark):
         begun = parse_json(disk.read(mark), CopyMark, mark)
@@ -92,19 +99,29 @@ def _begin(source: FileStore, disk: Disk, root: Path) -> None:
             )
         return
     if disk.exists(root):
-        found = sorted(name for name in disk.names(root) if name in (CONFIGURATION, "agents", "names", "log"))
+        found = sorted(
+            name for name in disk.names(root) if not name.startswith(COPYING)
+        )  # a mark that was half written
         if found:
+            more = ", ..." * (len(found) > NAMES_SHOWN)
             raise BadInput(
-                f"{root} holds a store, or parts of one ({', '.join(found)}). Nothing was changed: a copy never "
-                "replaces anything. Choose an empty place."
+                f"{root} is not empty: it holds {', '.join(found[:NAMES_SHOWN])}{more}. Nothing was changed: a copy "
+                "never replaces anything. Choose an empty place."
             )
     disk.make_dirs(root)
     publish(disk, mark, msgspec.json.encode(CopyMark(source.store_id)), token())
 
 
-def _check_same(found: bytes, expected: bytes, path: Path) -> None:
+def _end(disk: Disk, root: Path) -> None:
+    remove_if_there(disk, root / COPYING)
+    disk.sync_dir(root)
+
+
+def _check_same(found: bytes, expected: bytes, root: Path) -> None:
     if found != expected:
-        raise CorruptLog(f"{path} is not what was copied. Remove the copy, which no agent has used, and copy again.")
+        raise CorruptLog(
+            f"{root / CONFIGURATION} is not what was copied. Nothing was changed. Copy the store to another place."
+        )
 
 
 class _Copy:

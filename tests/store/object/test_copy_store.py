@@ -165,10 +165,45 @@ def test_a_copy_refuses_a_place_that_is_taken(places: dict[str, Place]) -> None:
     """A copy replaces nothing: a place with a store, or with a copy of another store that was begun, is refused."""
     source = places["folder"].made()
     places["bucket"].copy_of(source)
-    with pytest.raises(BadInput, match="holds a store"):
+    with pytest.raises(BadInput, match="is not empty"):
         places["bucket"].copy_of(source)
     with pytest.raises(BadInput, match="the store itself"):
         copy_store(source, source.root / "inside", now)
+
+
+@pytest.mark.parametrize("name", ["keys.json", "notes.txt", "webhooks/a.json"])
+def test_a_copy_removes_nothing_of_others(places: dict[str, Place], name: str) -> None:
+    """A place that is not empty is refused, whatever lies there, and keeps it."""
+    source, place = places["bucket"].made(), places["folder"]
+    path = place.root / name
+    path.parent.mkdir(parents=True)
+    path.write_text("mine", encoding="utf-8")
+    with pytest.raises(BadInput, match=f"is not empty: it holds {name.partition('/')[0]}. Nothing was changed"):
+        place.copy_of(source)
+    assert [path.read_text(encoding="utf-8"), len(list(place.root.iterdir()))] == ["mine", 1]
+
+
+@pytest.mark.parametrize(("start", "end"), WAYS[:2])
+def test_a_copy_that_agents_use_is_not_copied_again(
+    places: dict[str, Place], start: str, end: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A copy that was killed when only its mark was left is a store. What was written into it stays, and the same
+    command only removes the mark.
+    """
+    source, place = places[start].made(), places[end]
+
+    def killed(disk: Disk, root: Path) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patched, pytest.raises(Killed):
+        patched.setattr(copying, "_end", killed)
+        place.copy_of(source)
+    log = place.store().open("sam", "user of the copy")
+    log.append("sam", 5, Drafts(NOW + 1_000_000).some(1))
+    log.close()
+    assert place.copy_of(source).was_finished
+    assert not place.disk().exists(place.root / "copying.json")
+    assert len(list(place.store().reader("sam").read("sam"))) == 6
 
 
 def test_a_damaged_source_is_not_copied(places: dict[str, Place]) -> None:
