@@ -173,9 +173,10 @@ class Agent(EventWriter):
         facts = await prompt_sections.template_facts(self, settings.sections, recorded)
         configured = agent_setup.configuration(settings, recorded, self.tools, self.schemas, self._known, facts)
         if configured.members:
-            from everlog.actors.groups.membership import check_members  # most agents are no groups
+            from everlog.actors.groups.membership import with_members  # most agents are no groups
 
-            await check_members(self.agent_id, self.searcher(None, self._turn).others, configured, recorded)
+            others = self.searcher(None, self._turn).others
+            configured = await with_members(self.agent_id, others, configured, recorded)
         if settings.background:
             name = await self.searcher(None, self._turn).others.background(settings.background)
             configured = msgspec.structs.replace(configured, background=name)

@@ -183,9 +183,9 @@ class LocalSystem:
             agent_setup.birth(agent_id, settings, configured)
             others = StoreAgents(self.store, agent_id)
             if configured.members:
-                from everlog.actors.groups.membership import check_members  # most agents are no groups
+                from everlog.actors.groups.membership import with_members  # most agents are no groups
 
-                await check_members(agent_id, others, configured, None)
+                await with_members(agent_id, others, configured, None)
             if configured.background:
                 await others.background(configured.background)
 

@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+import msgspec
+
 from everlog.actors.groups.rules import DONE, RULES
 from everlog.actors.mail.names import spoken
 from everlog.actors.models.model_types import GROUP
@@ -60,19 +62,31 @@ def _rules() -> str:
     return ", ".join(GROUP + rule for rule in RULES)
 
 
-async def check_members(
+async def with_members(
     agent_id: str, others: OtherAgents, config: AgentConfigured, recorded: AgentConfigured | None
-) -> None:
-    """Raise BadInput if a member or the manager of a group that is new or was changed does not exist, is deleted, or is
-    the group itself.
+) -> AgentConfigured:
+    """Return the configuration of a group with the names that its members and manager have in the log, which answers
+    are matched by: a name that `rename` gave may be taken from an agent.
+
+    Raises BadInput if one of a group that is new or was changed does not exist, is deleted, is the group itself, or has
+    two names there.
     """
     names = [*config.members, *filter(None, [config.manager])]
     if recorded is not None and names == [*recorded.members, *filter(None, [recorded.manager])]:
-        return
+        return config
+    own, found = spoken(agent_id), dict[str, str]()
     for name in names:
-        if name == spoken(agent_id):
-            raise BadInput(f"{name!r} cannot be a member of itself. {UNCHANGED}")
         try:
-            await others.named(name, living=True)
+            stream = own if name == own else spoken(await others.named(name))
+            if stream != own:
+                await others.named(name, living=True)
         except (BadInput, UnknownAgent) as error:
             raise BadInput(f"A group needs members that exist. {error} {UNCHANGED}") from error
+        if stream == own:
+            raise BadInput(f"{name!r} cannot be a member of itself. {UNCHANGED}")
+        if stream in found.values():
+            raise BadInput(f"{name!r} is the same agent as another member or the manager, {stream!r}. {UNCHANGED}")
+        found[name] = stream
+    return msgspec.structs.replace(
+        config, members=[found[name] for name in config.members], manager=found.get(config.manager, "")
+    )

@@ -28,6 +28,10 @@ class Registry(Protocol):
         """Return the names of all agents."""
         ...
 
+    def stream_of(self, name: str) -> str:
+        """Return the stream of the agent that people call `name`; the name itself if there is none."""
+        ...
+
     def partition_of(self, agent_id: str) -> str:
         """Return the partition of an agent. Raises UnknownAgent."""
         ...
@@ -49,10 +53,11 @@ def other_agent(agent_id: str, name: str, registry: Registry) -> str:
     undone.
     """
     prefix = _tenant_of(agent_id)
-    stored = name_of(prefix + name.strip())
-    check_not_reserved(stored)
-    if not prefix and TENANT_END in stored:
+    given = name_of(prefix + name.strip())
+    check_not_reserved(given)
+    if not prefix and TENANT_END in given:
         raise BadInput(f"{name!r} is no name of an agent that you can write to.")
+    stored = registry.stream_of(given)
     try:
         registry.partition_of(stored)
     except UnknownAgent:

@@ -292,6 +292,13 @@ class Store(Protocol):
         """
         ...
 
+    def stream_of(self, name: str) -> str:
+        """Return the stream of the agent that a person calls `name`: by a name that `rename` gave, or else the newest
+        agent of that name. A name that no agent has is returned in its NFC form. Raises BadInput for an impossible
+        name, CorruptLog for a damaged file.
+        """
+        ...
+
     def latest(self, name: str) -> str:
         """Return the stream of the newest agent of a name: NAME, or NAME@genN if forks took the name of deleted agents.
 

@@ -254,6 +254,7 @@ class MemoryStore:
         self.agents, self.sources, self.blocks = routes.agents, routes.sources, routes.blocks
         self.assigned, self.assignments = routes.assigned, routes.assignments
         self.latest, self.next_generation = routes.latest, routes.next_generation
+        self.stream_of = routes.latest  # only a store on a disk gives agents other names
         self.route, self.partition_of = routes.route, routes.partition_of
         self.reader, self.states, self.reader_groups = routes.reader, routes.states, routes.reader_groups
         self.parent_of, self.forks_of, self.check_not_lost = routes.parent_of, routes.forks_of, routes.check_not_lost

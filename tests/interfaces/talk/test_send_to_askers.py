@@ -2,7 +2,7 @@
 
 import io
 
-from tests.support.cli.command_line import Line
+from tests.support.cli.command_line import Line, completion
 
 
 def a_group(cli: Line) -> None:
@@ -39,3 +39,50 @@ def test_a_chat_of_a_group_that_is_opened_again_shows_each_answer_once(cli: Line
     assert (code, err) == (0, "")
     assert [out.count(f"{name}: Indeed.") for name in ("ann", "bob")] == [1, 1]
     assert (out.count("Indeed."), out.count("Hi, I sail")) == (2, 1)
+
+
+def asks(name: str) -> str:
+    """Return a reply of a model that asks an agent."""
+    return completion(("ask_agent", {"name": name, "message": "How are you?"}))
+
+
+def asked(cli: Line, name: str) -> list[list[str]]:
+    """Return the agents that an agent asked, and what became of it."""
+    query = f"SELECT other, state FROM agent_messages WHERE agent_id = '{name}' ORDER BY seq"
+    rows: list[list[str]] = cli.json("sql", query)["rows"]
+    return rows
+
+
+def test_a_renamed_agent_is_asked_by_its_new_name(cli: Line) -> None:
+    """Messages, groups and background agents take the name that `rename` gave, as commands do."""
+    cli.ok("create", "sam")
+    cli.ok("configure", "sam", "--function", "ask_agent")
+    for name in ("ann", "bob"):
+        cli.ok("create", name)
+    cli.ok("rename", "bob", "robert")
+    cli.script.answers = [asks("robert")]
+    cli.ok("send", "sam", "Ask him")
+    assert asked(cli, "sam") == [["bob", "answered"]]
+    cli.ok("create", "team", "--group", "round-robin", "--member", "ann", "--member", "robert")
+    cli.ok("send", "team", "Hi, I sail")
+    assert asked(cli, "team") == [["ann", "answered"], ["bob", "answered"]]
+    cli.ok("configure", "ann", "--background", "robert")
+    assert cli.json("sql", "SELECT other FROM background WHERE agent_id = 'ann'")["rows"] == [["bob"]]
+    code, _, err = cli("create", "two", "--group", "round-robin", "--member", "bob", "--member", "robert")
+    assert (code, "the same agent as another member" in err) == (1, True), err
+
+
+def test_an_agent_with_a_name_that_was_used_before_is_asked(cli: Line) -> None:
+    """A name means the newest agent that has it, not the deleted one."""
+    cli.ok("create", "sam")
+    cli.ok("configure", "sam", "--function", "ask_agent")
+    for name in ("ann", "bob"):
+        cli.ok("create", name)
+    cli.ok("delete", "ann", "--yes")
+    cli.ok("fork", "bob", "--new-name", "ann")
+    cli.script.answers = [asks("ann")]
+    cli.ok("send", "sam", "Ask her")
+    assert asked(cli, "sam") == [["ann@gen2", "answered"]]
+    cli.ok("create", "team", "--group", "round-robin", "--member", "ann", "--member", "bob")
+    cli.ok("send", "team", "Hi, I sail")
+    assert asked(cli, "team") == [["ann@gen2", "answered"], ["bob", "answered"]]
