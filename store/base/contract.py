@@ -293,10 +293,7 @@ class Store(Protocol):
         ...
 
     def stream_of(self, name: str) -> str:
-        """Return the stream of the agent that a person calls `name`: by a name that `rename` gave, or else the newest
-        agent of that name. A name that no agent has is returned in its NFC form. Raises BadInput for an impossible
-        name, CorruptLog for a damaged file.
-        """
+        """Return the stream that `rename` gave a name to, or else `latest`. Raises BadInput, CorruptLog."""
         ...
 
     def latest(self, name: str) -> str:
@@ -326,9 +323,7 @@ class Store(Protocol):
         ...
 
     def states(self, maker: str) -> Iterator[States]:
-        """Yield the states of all agents and the records after them, some hundred agents at a time. Raises
-        CorruptLog.
-        """
+        """Yield states of all agents and the records after them, some hundred agents at a time. Raises CorruptLog."""
         ...
 
     def reader_groups(self) -> list[list[str]]:
@@ -386,9 +381,7 @@ class Store(Protocol):
         ...
 
     def forks_of(self, agent_id: str) -> dict[str, int]:
-        """Return the forks of an agent, and the forks of those, with the last seq that each shares with the agent;
-        sorted by name.
-        """
+        """Return the forks of an agent and their forks, with the last seq that each shares with it; sorted by name."""
         ...
 
     def open(self, agent_id: str, command: str, *, take_over: bool = False) -> Log:

@@ -89,7 +89,7 @@ def copy_store(
 
 
 def _begin(source: FileStore, disk: Disk, root: Path) -> None:
-    """Mark the copy as begun. Raises BadInput if anything else is there, whoever wrote it."""
+    """Mark the copy as begun. Raises BadInput if anything is there already."""
     mark = root / COPYING
     if disk.exists(mark):
         begun = parse_json(disk.read(mark), CopyMark, mark)
