@@ -5,6 +5,7 @@ Paths are matched before they are decoded, so that a name may hold any character
 
 import logging
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any, get_origin
 from urllib.parse import unquote
 
@@ -163,8 +164,18 @@ def _decoded(text: str) -> str:
         raise _bad_input(f"{text[:80]!r} in the address is not UTF-8") from error
 
 
+@cache
+def _parameters(kind: type[msgspec.Struct]) -> tuple[Sequence[str], frozenset[str]]:
+    """Return the names of the parameters of a route, and of those that may be given several times. Looking at the
+    types takes longer than the rest of `_query`.
+    """
+    fields = msgspec.structs.fields(kind)
+    lists = frozenset(field.encode_name for field in fields if get_origin(field.type) in {list, tuple})
+    return [field.encode_name for field in fields], lists
+
+
 def _query(request: Request, kind: type[msgspec.Struct], surface: Surface) -> msgspec.Struct:
-    lists = {field.encode_name for field in msgspec.structs.fields(kind) if get_origin(field.type) in {list, tuple}}
+    known, lists = _parameters(kind)
     values: dict[str, Any] = {}
     for name, value in request.query_params.multi_items():
         if name in lists:
@@ -173,7 +184,6 @@ def _query(request: Request, kind: type[msgspec.Struct], surface: Surface) -> ms
             raise _bad_input(f"The parameter {name[:80]!r} is given twice")
         else:
             values[name] = value
-    known = [field.encode_name for field in msgspec.structs.fields(kind)]
     unknown = values.keys() - set(known)
     if unknown and not surface.takes_unknown:
         listed = f"there are {', '.join(known)}" if known else "there are none here"
