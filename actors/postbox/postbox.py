@@ -7,7 +7,7 @@ keeps it once. An answer is delivered in the same way, when no turn works on the
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from everlog.actors.agent.agent import Agent
 from everlog.actors.agent.commands import DeliverLetter
@@ -28,9 +28,11 @@ from everlog.actors.mail.letters import (
 )
 from everlog.actors.ports.agent_constants import LATE_US
 from everlog.actors.ports.effects import Clock
-from everlog.actors.postbox.known_letters import KnownLetters
-from everlog.actors.postbox.retries import RETRY_US, Retries
 from everlog.events import AgentMessageSettled, Event, EverlogError, MessageOutcome, Record, UnknownAgent, UserMessage
+
+if TYPE_CHECKING:
+    from everlog.actors.postbox.known_letters import KnownLetters
+    from everlog.actors.postbox.retries import Retries
 
 LETTERS_AT_ONCE = 20
 """Most letters of one agent that are on the way at the same time."""
@@ -51,8 +53,9 @@ class Postbox:
     def __init__(self, send: LetterSender | None, clock: Clock, note: Callable[[str], None]) -> None:
         """`send` None: nothing is delivered here; it stays in the log. `note` is told of what is tried again."""
         self._send, self._clock, self._note = send, clock, note
-        self._retries = Retries()
-        self._known = KnownLetters()
+        # Made when an agent first sends or gets a letter, with their modules: most agents never do.
+        self._retries: Retries | None = None
+        self._known: KnownLetters | None = None
         self._delivering = asyncio.Lock()
         """Held while letters are on their way: two deliveries would record the end of the same letter twice."""
         self.works = False
@@ -60,7 +63,7 @@ class Postbox:
 
     def begin(self) -> None:
         """Begin with an agent that was just opened: another process may have taken letters for it meanwhile."""
-        self._retries, self._known = Retries(), KnownLetters()
+        self._retries = self._known = None
 
     async def timers(self, agent: Agent) -> list[dict[str, Any]]:
         """Return what is due of the agent's messages, as rows of the projection `timers`."""
@@ -68,7 +71,8 @@ class Postbox:
         self.works = any(row["state"] == "working" for row in rows)
         if self._send is None:
             return []
-        return [*timer_rows(self._retries.delayed(rows)), *background_timers(await _background(agent))]
+        delayed = rows if self._retries is None else self._retries.delayed(rows)
+        return [*timer_rows(delayed), *background_timers(await _background(agent))]
 
     async def deliver(self, agent: Agent) -> Record | None:
         """Deliver all that is to be delivered, what the background agent is told as well, and record what arrived.
@@ -83,12 +87,13 @@ class Postbox:
             now = self._clock.now()
             lost: _Failures = []
             again: _Failures = []
-            dues = self._retries.ready(to_deliver(agent.agent_id, await agent.messages()), now)
+            retries = self._made_retries()
+            dues = retries.ready(to_deliver(agent.agent_id, await agent.messages()), now)
             # A few at a time: what is on the way waits in memory, here and at the receivers, until it is taken.
             for first in range(0, len(dues), LETTERS_AT_ONCE):
                 part = dues[first : first + LETTERS_AT_ONCE]
                 await self._send_part(agent, part, now, lost, again)
-            self._note_retries(agent.agent_id, again)
+            self._note_retries(agent.agent_id, retries, again)
             record = None
             for due, error in lost:
                 row = next(row for row in await agent.messages() if row["seq"] == due.seq)
@@ -116,14 +121,26 @@ class Postbox:
         if settled:
             await agent.commit(settled, turn=agent.turn, step=0)
 
-    def _note_retries(self, agent_id: str, again: _Failures) -> None:
+    def _made_retries(self) -> "Retries":
+        from everlog.actors.postbox.retries import Retries
+
+        self._retries = self._retries or Retries()
+        return self._retries
+
+    def _note_retries(self, agent_id: str, retries: "Retries", again: _Failures) -> None:
         """Plan the next attempts, and note those that an operator may have to do something about."""
-        slow = [one for one in again if self._retries.plan(*one, self._clock.now()) >= RETRY_US]
+        slow = [one for one in again if retries.plan(*one, self._clock.now())]
         if slow:
             due, error = slow[0]
             one = f"a message to {due.to!r} is"
             what = one if len(slow) == 1 else f"{len(slow)} messages, the first to {due.to!r}, are"
             self._note(f"{agent_id!r}: {what} tried again in a minute: {error}")
+
+    def _made_known(self) -> "KnownLetters":
+        from everlog.actors.postbox.known_letters import KnownLetters
+
+        self._known = self._known or KnownLetters()
+        return self._known
 
     async def take(self, agent: Agent, command: DeliverLetter, lock: asyncio.Lock) -> Record | None:
         """Append a letter of another agent as an input, and return its record; None if it is known, or waited for no
@@ -132,11 +149,12 @@ class Postbox:
         letter = command.letter
         async with lock:
             if isinstance(letter, Letter):
-                if self._known.has(agent, letter.sent):
+                known = self._made_known()
+                if known.has(agent, letter.sent):
                     return None
                 said, received = letter.input()
                 record = await agent.receive(said, event_id=command.id, then=[received])
-                self._known.add(letter.sent)
+                known.add(letter.sent)
                 return record
             row = open_question(await agent.messages(), letter.message)
             return None if row is None else await _ended(agent, letter, row, command.id)

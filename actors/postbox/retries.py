@@ -41,15 +41,15 @@ class Retries:
         self._planned = {seq: retry for seq, retry in self._planned.items() if seq in pending}
         return [due for due in dues if due.seq not in self._planned or self._planned[due.seq].at <= now]
 
-    def plan(self, due: Due, error: EverlogError, now: int) -> int:
-        """Plan the next attempt of a letter that failed with `error`. Return the microseconds until then."""
+    def plan(self, due: Due, error: EverlogError, now: int) -> bool:
+        """Plan the next attempt of a letter that failed with `error`. Return True if it is as late as it can be."""
         retry = self._planned.setdefault(due.seq, _Retry())
         retry.tries += 1
         wait = RETRY_US
         if isinstance(error, Busy | HostLost):
             wait = min(BUSY_S * 2 ** min(retry.tries - 1, 10) * MICROSECONDS, RETRY_US)
         retry.at = now + wait
-        return wait
+        return wait >= RETRY_US
 
     def delayed(self, rows: Sequence[MessageRow]) -> list[MessageRow]:
         """Return the rows of messages, with the time of the next attempt as the time of those that were tried."""
