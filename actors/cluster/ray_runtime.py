@@ -253,17 +253,16 @@ class RayRuntime:
         self, agents: Sequence[str], capabilities: SessionCapabilities | None
     ) -> Mapping[str, HostHandle | EverlogError]:
         """Return the host of each agent, or the error why there is none now. Raises ClusterError."""
-        unknown = [agent_id for agent_id in agents if self._places.get(agent_id) not in self._placed]
-        failed: dict[str, EverlogError] = {}
+        # Taken before the supervisor is asked: another task may lose one of these hosts meanwhile, and forget it.
+        known = {agent_id: self._placed.get(self._places.get(agent_id, "")) for agent_id in agents}
+        reached: dict[str, HostHandle | EverlogError] = {a: placed for a, placed in known.items() if placed is not None}
+        unknown = [agent_id for agent_id in agents if agent_id not in reached]
         if unknown:
             found: HostLookup = await self._asked(self._supervisor.place_many.remote(unknown, capabilities, self._lost))
             self._places.update(found.place_of)
-            for name, placed in found.placed.items():
-                if isinstance(placed, HostHandle):
-                    self._placed[name] = placed
-                else:
-                    failed[name] = placed
-        return {a: self._placed.get(self._places[a]) or failed[self._places[a]] for a in agents}
+            self._placed.update({name: host for name, host in found.placed.items() if isinstance(host, HostHandle)})
+            reached.update({agent_id: found.placed[found.place_of[agent_id]] for agent_id in unknown})
+        return reached
 
     def _forget(self, agent_id: str, placed: HostHandle) -> None:
         """Forget a host that was lost or has unloaded the agent. The next command looks up the agent's partition

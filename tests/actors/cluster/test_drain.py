@@ -1,13 +1,15 @@
 """A node is drained: its hosts leave it a few at a time, and come back elsewhere if they are needed."""
 
 import asyncio
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from everlog.actors.cluster import ray_api
-from everlog.actors.cluster.placement import HostedPartition, HostHandle, dedicated
+from everlog.actors.cluster.placement import HostedPartition, HostHandle, HostLookup, dedicated
 from everlog.actors.cluster.ray_placement import RayHostProvider
+from everlog.actors.cluster.ray_runtime import RayRuntime
 from everlog.events import BadInput, ClusterError
 from tests.support.agents.supervisor_world import Run, names
 from tests.support.agents.virtual_time_runtime import run_plain
@@ -163,3 +165,21 @@ def test_the_last_node_with_room_is_not_drained(wanted: str, monkeypatch: pytest
     nodes[1] = _node(5)
     assert places.begin_drain("worker-3") == "33abcdef"
     assert places.drained == {"33abcdef"}
+
+
+def test_a_host_that_is_lost_while_another_is_looked_up_is_no_bug() -> None:
+    """If one task loses a host while another one asks the supervisor for other agents, the other one gets the host that
+    it knew, and its command is told that the host is lost.
+    """
+    first, second = HostHandle("key-1", 1, None), HostHandle("key-2", 2, None)
+
+    async def asked(agents: list[str], *_: object) -> HostLookup:
+        runtime._forget("sam", first)
+        assert agents == ["ann"]
+        return HostLookup({"ann": "shard-002"}, {"shard-002": second})
+
+    runtime = object.__new__(RayRuntime)
+    runtime._supervisor = SimpleNamespace(place_many=SimpleNamespace(remote=asked))
+    runtime._places, runtime._placed, runtime._lost = {"sam": "shard-001"}, {"shard-001": first}, {}
+    assert asyncio.run(runtime._reach(["sam", "ann"], None)) == {"sam": first, "ann": second}
+    assert runtime._lost == {"shard-001": "key-1"}
