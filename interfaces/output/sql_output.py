@@ -20,10 +20,13 @@ from everlog.interfaces.output.json_shapes import JsonObject, line
 from everlog.store import FleetPosition
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
+    from rich.console import Console, ConsoleOptions, RenderableType
+    from rich.text import Text
 
 CELL_CHARS = 200
 """Longest value that a table shows whole."""
+COLUMN_CHARS_MIN, COLUMN_GAP = 8, 2
+"""Characters of each column below which its values cannot be read in a table, and those between two columns."""
 ROWS_AT_ONCE = 1024
 """Rows that are converted to Python objects at a time, which bounds memory."""
 _UNITS_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
@@ -125,28 +128,65 @@ def _json(value: Any) -> Any:
 
 def table(schema: pa.Schema, batches: RecordBatches, rows_max: int) -> "RenderableType":
     """Return the result for people: the first `rows_max` rows, and the number of the others. 0: all rows."""
-    from rich import box
     from rich.console import Group
-    from rich.table import Table
     from rich.text import Text
 
-    grid = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for field in schema:
-        right = pa.types.is_integer(field.type) or pa.types.is_floating(field.type) or pa.types.is_decimal(field.type)
-        grid.add_column(Text(_cell(field.name)), justify="right" if right else "left", overflow="fold")
-    shown = more = 0
+    rows: list[Sequence[Text]] = []
+    more = 0
     for batch in batches:
-        take = batch.num_rows if not rows_max else min(batch.num_rows, rows_max - shown)
+        take = batch.num_rows if not rows_max else min(batch.num_rows, rows_max - len(rows))
         for row in _rows(batch.slice(0, take)):
-            grid.add_row(*(Text(_cell(value), "dim" if value is None else "") for value in row))
-        shown += take
+            rows.append([Text(_cell(value), "dim" if value is None else "") for value in row])
         more += batch.num_rows - take
-    if not shown:
+    grid = _ShownRows(schema, rows)
+    if not rows:
         return Group(grid, Text("no rows", "dim"))
     if not more:
         return grid
     footer = f"and {plural(more, 'more row')}: --rows 0 shows all, --format csv writes them"
     return Group(grid, Text(footer, "dim"))
+
+
+class _ShownRows:
+    """Rows for a terminal: a table if its columns can be read in the width, otherwise one line for each value."""
+
+    def __init__(self, schema: pa.Schema, rows: "Sequence[Sequence[Text]]") -> None:
+        self._schema = schema
+        self._names = [_cell(field.name) for field in schema]
+        self._rows = rows
+
+    def __rich_console__(self, console: "Console", options: "ConsoleOptions") -> "Iterator[RenderableType]":
+        """Yield what is printed in the width of `options`."""
+        columns = zip(self._names, *self._rows, strict=True)
+        needed = sum(min(max(map(len, column)), COLUMN_CHARS_MIN) + COLUMN_GAP for column in columns) - COLUMN_GAP
+        yield self._table() if needed <= options.max_width or not self._rows else self._lines()
+
+    def _table(self) -> "RenderableType":
+        from rich import box
+        from rich.table import Table
+        from rich.text import Text
+
+        grid = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+        for name, field in zip(self._names, self._schema, strict=True):
+            kind = field.type
+            right = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+            grid.add_column(Text(name), justify="right" if right else "left", overflow="fold")
+        for row in self._rows:
+            grid.add_row(*row)
+        return grid
+
+    def _lines(self) -> "RenderableType":
+        from rich.table import Table
+        from rich.text import Text
+
+        grid = Table.grid(padding=(0, 2))
+        grid.add_column(no_wrap=True)
+        grid.add_column(overflow="fold")
+        for number, row in enumerate(self._rows, 1):
+            grid.add_row(Text(f"row {number}", "bold"))
+            for name, value in zip(self._names, row, strict=True):
+                grid.add_row(Text(f"  {name}"), value)
+        return grid
 
 
 def _cell(value: Any) -> str:
