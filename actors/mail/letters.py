@@ -11,7 +11,15 @@ from typing import Any
 import msgspec
 
 from everlog.actors.mail.names import spoken
-from everlog.events import AgentMessageReceived, AgentReplyReceived, MessageOutcome, UserMessage, derived_id
+from everlog.events import (
+    AgentMessageReceived,
+    AgentReplyReceived,
+    EverlogError,
+    MessageOutcome,
+    UnknownAgent,
+    UserMessage,
+    derived_id,
+)
 
 MessageRow = Mapping[str, Any]
 """MessageRow of the projection `agent_messages`."""
@@ -165,11 +173,19 @@ def expired(row: MessageRow) -> ReplyLetter:
     return ReplyLetter(sender=row["other"], message=row["seq"], text=text, outcome="expired")
 
 
-def undeliverable(due: Due, why: str) -> ReplyLetter:
+def undeliverable(due: Due, error: EverlogError) -> ReplyLetter:
     """Return the end of a message that cannot be delivered."""
-    return ReplyLetter(
-        sender=due.to, message=due.seq, text=f"Your message was not delivered: {why}", outcome="undeliverable"
-    )
+    text = f"Your message was not delivered: {why_undeliverable(due, error)}"
+    return ReplyLetter(sender=due.to, message=due.seq, text=text, outcome="undeliverable")
+
+
+def why_undeliverable(due: Due, error: EverlogError) -> str:
+    """Return why a letter never arrives, in words for the sender and its users: names as the tenant says them, and
+    nothing of hosts and commands, which the error names for the operator.
+    """
+    if isinstance(error, UnknownAgent):
+        return f"there is no agent {spoken(due.to)!r} any more."
+    return f"{spoken(due.to)} could not be reached for {TRIED_US // (3600 * 1_000_000)} hours."
 
 
 def letter_id(agent_id: str, due: Due, now: int, late_us: int) -> str:

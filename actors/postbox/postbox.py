@@ -25,6 +25,7 @@ from everlog.actors.mail.letters import (
     timer_rows,
     to_deliver,
     undeliverable,
+    why_undeliverable,
 )
 from everlog.actors.ports.agent_constants import LATE_US
 from everlog.actors.ports.effects import Clock
@@ -97,7 +98,7 @@ class Postbox:
             record = None
             for due, error in lost:
                 row = next(row for row in await agent.messages() if row["seq"] == due.seq)
-                record = await _ended(agent, undeliverable(due, str(error)), row)
+                record = await _ended(agent, undeliverable(due, error), row)
             return record
 
     async def _send_part(self, agent: Agent, dues: Sequence[Due], now: int, lost: _Failures, again: _Failures) -> None:
@@ -108,15 +109,19 @@ class Postbox:
         ]
         settled: list[Event] = []
         for due, error in zip(dues, await self._send(orders), strict=True):
-            if error is not None and not _is_final(due, error, now):
+            if error is None:
+                settled.append(_settled(due, None))
+                continue
+            if not _is_final(due, error, now):
                 again.append((due, error))
-            elif error is not None and isinstance(due.letter, Letter) and due.letter.to_seq:
-                # No turn is opened for it: that the background agent is gone concerns the operator, not the model.
-                self._note(f"{agent.agent_id!r}: its background agent {due.to!r} cannot be told: {error}")
-                settled.append(_settled(due, error))
-            elif error is not None and isinstance(due.letter, Letter):
+                continue
+            told = isinstance(due.letter, Letter) and due.letter.to_seq
+            # The log says it in words for the agents and their users, so this is where the operator reads the cause.
+            what = f"its background agent {due.to!r} cannot be told" if told else f"{due.to!r} cannot be written to"
+            self._note(f"{agent.agent_id!r}: {what}: {error}")
+            if isinstance(due.letter, Letter) and not told:
                 lost.append((due, error))
-            else:
+            else:  # no turn is opened: that the background agent is gone concerns the operator, not the model
                 settled.append(_settled(due, error))
         if settled:
             await agent.commit(settled, turn=agent.turn, step=0)
@@ -201,4 +206,4 @@ def _settled(due: Due, error: EverlogError | None) -> AgentMessageSettled:
     done: MessageOutcome = "delivered" if isinstance(due.letter, Letter) else due.letter.outcome
     if error is None:
         return AgentMessageSettled(message=due.seq, outcome=done)
-    return AgentMessageSettled(message=due.seq, outcome="undeliverable", text=str(error))
+    return AgentMessageSettled(message=due.seq, outcome="undeliverable", text=why_undeliverable(due, error))

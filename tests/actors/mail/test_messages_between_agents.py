@@ -11,6 +11,7 @@ from everlog.actors.agent.local_journal import LocalJournal
 from everlog.actors.agent.local_system import LocalSystem
 from everlog.actors.mail import names
 from everlog.actors.mail.mail_functions import HOPS_MAX
+from everlog.actors.postbox import postbox
 from everlog.events import Draft, StoreError
 from everlog.store import Commit
 from tests.support import virtual_time
@@ -273,8 +274,32 @@ def test_a_message_to_a_deleted_agent_comes_back() -> None:
         await sam.send("ask bob (say (yes))")
         await asyncio.sleep(10)
         [(who, text)] = town.heard("sam")
-        assert who == "bob" and "Your message was not delivered" in text and "was deleted" in text
+        assert (who, text) == ("bob", "Your message was not delivered: there is no agent 'bob' any more.")
         assert town.states("sam") == ["undeliverable"]
+        await town.leave()
+
+    run(main)
+
+
+def test_an_agent_reads_no_name_of_the_store_and_no_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An agent of a tenant is told of the other by the tenant's name, also when its time is over; the operator gets the
+    cause as a note.
+    """
+    monkeypatch.setattr(postbox, "TRIED_US", 200_000_000)  # 24 hours of attempts take minutes
+
+    async def main() -> None:
+        town = Town()
+        sam, bob = [await town.person(f"acme~{name}") for name in ("sam", "bob")]
+        await bob._sender.perform(DeleteAgent)
+        async with LocalSystem(town.store).agent("acme~eve"):
+            await sam.send("ask bob (say (yes)) tell eve (hi)")
+            await asyncio.sleep(300)
+        assert town.heard("acme~sam") == [
+            ("acme~bob", "Your message was not delivered: there is no agent 'bob' any more."),
+            ("acme~eve", "Your message was not delivered: eve could not be reached for 24 hours."),
+        ]
+        assert any("'acme~sam': 'acme~bob' cannot be written to: 'acme~bob' was deleted" in one for one in town.notes)
+        assert any("'acme~sam': 'acme~eve' cannot be written to: " in one for one in town.notes)
         await town.leave()
 
     run(main)
