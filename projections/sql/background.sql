@@ -31,8 +31,22 @@ watched AS (
             THEN n.agent_id[:strpos(n.agent_id, '~')] ELSE '' END || n.name AS other
     FROM named n
 ),
+-- What the agent is told is committed outside of turns. Such a message that was erased does not say any more how far it
+-- told, but that was up to the oldest turn that was open then: the words before it are not told again.
+erased AS (
+    SELECT r.agent_id, w.as_of, r.seq, r.recorded_at
+    FROM wanted w JOIN records r ON r.agent_id = w.agent_id AND r.seq <= w.as_of AND r.ended > w.as_of
+    WHERE r.type = 'agent_message_sent' AND r.turn = 0 AND starts_with(r.payload, '{"erased":true')
+),
+erased_to AS (
+    SELECT e.agent_id, e.as_of, coalesce(min(t.opened_seq), e.seq) - 1 AS to_seq
+    FROM erased e LEFT JOIN turns t ON t.agent_id = e.agent_id AND t.as_of = e.as_of AND t.opened_seq < e.seq
+        AND (t.status = 'open' OR t.ended_at > e.recorded_at)
+    GROUP BY e.agent_id, e.as_of, e.seq
+),
 cursors AS (
-    SELECT v.*, greatest(v.since, (SELECT coalesce(max(CASE WHEN m.type = 'agent_forked' THEN m.seq
+    SELECT v.*, greatest(v.since, (SELECT coalesce(max(e.to_seq), 0) FROM erased_to e
+            WHERE e.agent_id = v.agent_id AND e.as_of = v.as_of), (SELECT coalesce(max(CASE WHEN m.type = 'agent_forked' THEN m.seq
                 WHEN m.payload->>'to' = v.other THEN (m.payload->>'to_seq')::BIGINT END), 0)
             FROM mine m WHERE m.agent_id = v.agent_id AND m.as_of = v.as_of
                 AND m.type IN ('agent_forked', 'agent_message_sent'))) AS "cursor"
