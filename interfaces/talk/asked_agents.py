@@ -7,8 +7,10 @@ from argparse import Namespace
 from collections.abc import Sequence
 
 from everlog.actors.agent.event_writer import CommitListener
-from everlog.events import AgentMessageSent, Record, event_of
+from everlog.actors.models.model_types import GROUP
+from everlog.events import AgentMessageSent, ModelReply, Record, event_of
 from everlog.interfaces.common.bootstrap import agents_of
+from everlog.interfaces.common.error_output import complain
 from everlog.interfaces.common.front_end import CommandEnvironment
 
 
@@ -18,13 +20,20 @@ def asks(records: Sequence[Record]) -> bool:
     return any(isinstance(event, AgentMessageSent) and event.expires_at for event in events)
 
 
+def is_of_group(records: Sequence[Record]) -> bool:
+    """Return True if these records are of a group: a rule gave the replies."""
+    events = (event_of(record) for record in records if record.type == ModelReply.kind)
+    return any(isinstance(event, ModelReply) and event.model.startswith(GROUP) for event in events)
+
+
 async def until_answered(
     args: Namespace, world: CommandEnvironment, asked: Sequence[Record], on_commit: CommitListener
 ) -> Sequence[Record]:
-    """Wait until no question of the turn of `asked` and of the turns that followed from it is open. Return the records
-    that came meanwhile; `on_commit` is called with them.
+    """Wait until no question of the turn of `asked` and of the turns that followed from it is open, for a group until
+    none at all is: the turn may have joined a round that an earlier one began, and a line on stderr says so. Return the
+    records that came meanwhile; `on_commit` is called with them.
     """
-    name, first = asked[-1].agent_id, asked[0].seq
+    name, first = asked[-1].agent_id, 0 if is_of_group(asked) else asked[0].seq
     found: list[Record] = []
     async with agents_of(args, world, timers=True) as system:
         agent = await system.agent(name, create=False, keep_configuration=True, command=f"everlog {args.command}")
@@ -41,6 +50,8 @@ async def until_answered(
                 return not waits and not await view.rows("open_turns")
 
         if not await is_over():
+            if not asks(asked):
+                complain(f"{name}: a round of the group runs already. Your message joins it, and the answers follow.")
             async for _ in agent.subscribe(after=asked[-1].seq):
                 if await is_over():
                     break

@@ -6,11 +6,22 @@ Called by `cli.command_run`. Only records that follow from the input are printed
 import asyncio
 import sys
 from argparse import Namespace
+from collections.abc import Sequence
 
 from everlog.actors.agent.event_writer import CommitListener
 from everlog.actors.agent_system import AgentSystem
 from everlog.actors.formats.reply_preview import Preview
-from everlog.events import Event, Heartbeat, SystemAlert, TurnAbandoned, UserLogin, UserMessage, time_of
+from everlog.events import (
+    Event,
+    Heartbeat,
+    MessageSent,
+    Record,
+    SystemAlert,
+    TurnAbandoned,
+    UserLogin,
+    UserMessage,
+    time_of,
+)
 from everlog.interfaces.common.agent_defaults import is_new_agent
 from everlog.interfaces.common.bootstrap import agents_of, opened_agent, settings_of, warn_of_unused
 from everlog.interfaces.common.error_output import complain
@@ -20,7 +31,7 @@ from everlog.interfaces.common.input_text import check_text
 from everlog.interfaces.common.newest_records import newest_first
 from everlog.interfaces.output.json_shapes import JsonLines
 from everlog.interfaces.output.narrator import Narrator, abandon_code, abandon_reasons, silence
-from everlog.interfaces.talk.asked_agents import asks, until_answered
+from everlog.interfaces.talk.asked_agents import asks, is_of_group, until_answered
 from everlog.interfaces.talk.waiting_notice import WaitingNotice, endpoint_of
 from everlog.store import name_of
 
@@ -74,14 +85,17 @@ async def _send(args: Namespace, world: CommandEnvironment, on_commit: CommitLis
         preview = None if shown is None else show_preview
         answer = agent.send(_input(args, system, name), event_id=args.id, preview=preview)
         records = [record async for record in waiting.over(answer)]
-    if asks(records):
-        records += await until_answered(args, world, records, on_commit)
+    later: Sequence[Record] = ()
+    if asks(records) or is_of_group(records):
+        later = await until_answered(args, world, records, on_commit)
+        records += later
     why = abandon_reasons(records)
     for turn, text in why.items():
         complain(text, abandon_code(records, turn))
     if answer.value.turn in why:
         return FAILED
-    if args.role == "user" and (unsaid := silence(records, answer.value.turn)):
+    answered = any(record.type == MessageSent.kind for record in later)
+    if args.role == "user" and not answered and (unsaid := silence(records, answer.value.turn)):
         complain(f"{name}: {unsaid}")
         return SILENT
     return 0

@@ -1,7 +1,12 @@
 """`everlog send` stays until the agents that were asked have answered, and prints what follows from their answers."""
 
+import asyncio
 import io
 
+from everlog.actors.agent.local_system import LocalSystem
+from everlog.actors.ports.ports import Ports
+from everlog.events import UserMessage
+from everlog.store import FileStore
 from tests.support.cli.command_line import Line, completion
 
 
@@ -28,6 +33,27 @@ def test_records_of_the_round_are_printed_once_and_in_order(cli: Line) -> None:
     lines = cli.lines("send", "team", "--json", "Hi, I sail")
     end = cli.json("sql", "SELECT max(seq) FROM records WHERE agent_id = 'team'")["rows"][0][0]
     assert [line["seq"] for line in lines] == list(range(head + 1, end + 1))
+
+
+def test_a_message_to_a_group_at_work_joins_its_round(cli: Line) -> None:
+    """After a command that was killed in a round, the next one stays until the round and its own are over, says so, and
+    prints the answers.
+    """
+    a_group(cli)
+
+    async def killed() -> None:
+        system = LocalSystem(FileStore(cli.root, cli.clock.now), ports=Ports(clock=cli.clock))
+        async with system.agent("team", keep_configuration=True) as team:
+            await team.receive(UserMessage(text="Hi, I sail"))
+            await team.run()  # nothing delivers what it asks
+
+    asyncio.run(killed())
+    assert [state for _, state in asked(cli, "team")] == ["pending"]
+    code, out, err = cli("send", "team", "And I row")
+    assert code == 0
+    assert err.startswith("everlog: team: a round of the group runs already. Your message joins it")
+    assert {line.split(":")[0] for line in out.splitlines() if line.startswith(("ann:", "bob:"))} == {"ann", "bob"}
+    assert {state for _, state in asked(cli, "team")} == {"answered"}
 
 
 def test_a_chat_of_a_group_that_is_opened_again_shows_each_answer_once(cli: Line, monkeypatch) -> None:
