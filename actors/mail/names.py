@@ -6,6 +6,7 @@ only, and by the names that the tenant says: so no name of one tenant means anyt
 
 import difflib
 from collections.abc import Collection, Sequence
+from itertools import pairwise
 from typing import Protocol
 
 import msgspec
@@ -128,7 +129,8 @@ class StoreAgents:
             raise UnknownAgent(f"The agent {circle[1]!r} was deleted. {_UNCHANGED}")
         while following:
             if following == own:
-                told = " is told to ".join([*circle, own])
+                *tells, last = [f"{one} would tell {to}" for one, to in pairwise([*circle, own])]
+                told = f"{', '.join(tells)}, and {last}"
                 raise BadInput(f"That would be a circle of background agents: {told}. {_UNCHANGED}")
             if following in circle:  # made at the same time in two places; turns that come of it wake none of them
                 break

@@ -90,6 +90,8 @@ def parse(argv: Sequence[str] | None) -> Namespace:
         rest = []
     if args.json and not args.has_json:
         args.fail(f"`everlog {args.command}` has no --json" if args.command else "--json needs a command")
+    if rest and getattr(args, "name", None) == NAMELESS and not any(word.startswith("-") for word in rest):
+        args.fail(f"give NAME or --label, not both: {' '.join(rest)}")
     if rest:
         args.fail(f"unrecognized arguments: {' '.join(rest)}")
     return args

@@ -71,7 +71,12 @@ def labelled_names(args: Namespace, world: CommandEnvironment, *, until: int | N
 
 def no_label(labels: Sequence[str]) -> str:
     """Return the words for labels that no agent has."""
-    return f"No agent has the label {' and '.join(map(repr, labels))}."
+    return f"No agent has {label_words(labels)}."
+
+
+def label_words(labels: Sequence[str]) -> str:
+    """Return "the label 'crew'" or "the labels 'crew' and 'night'"."""
+    return f"the label{'s' * (len(labels) > 1)} {' and '.join(map(repr, labels))}"
 
 
 def run_labelled(

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from everlog.actors.reports.fleet_listing import FleetListing, FleetRow, list_agents
-from everlog.interfaces.common.agent_names import fleet_rows_of, labelled_names, no_label
+from everlog.interfaces.common.agent_names import fleet_rows_of, label_words, labelled_names, no_label
 from everlog.interfaces.common.agent_patterns import is_pattern, no_match, select, selects_many
 from everlog.interfaces.common.as_of import time_of_option
 from everlog.interfaces.common.error_output import complain
@@ -61,12 +61,14 @@ def agents(args: Namespace, world: CommandEnvironment) -> int:
 
 def _none_of(args: Namespace) -> str:
     """Return what to say if no agent has what the options ask for; empty without such options."""
-    labels = " and ".join(map(repr, args.labels or ()))
+    labels = args.labels or ()
     if args.groups:
         return (
-            f"No group has the label {labels}." if labels else "There is no group. `everlog create --group` makes one."
+            f"No group has {label_words(labels)}."
+            if labels
+            else "There is no group. `everlog create --group` makes one."
         )
-    return no_label(args.labels) if labels else ""
+    return no_label(labels) if labels else ""
 
 
 def _groups(args: Namespace, world: CommandEnvironment) -> Mapping[str, Mapping[str, Any]]:

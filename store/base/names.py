@@ -36,7 +36,9 @@ def name_of(agent_id: str) -> str:
         size = len(name.encode())
     except UnicodeEncodeError as error:
         raise BadInput(f"the agent name {agent_id!r} holds half of a character (a lone surrogate): {error}") from error
-    if not 1 <= size <= NAME_BYTES_MAX:
+    if not size:
+        raise BadInput("The name of an agent is empty. Give a name.")
+    if size > NAME_BYTES_MAX:
         raise BadInput(f"an agent name must have 1 to {NAME_BYTES_MAX} bytes in UTF-8, but {name[:40]!r}... has {size}")
     return name
 

@@ -266,7 +266,7 @@ def test_watchers_in_a_row_end() -> None:
         ("old", "The agent 'old' was deleted."),
         ("acme~kim", "no name of an agent that you can write to"),
         ("block:notes", "reserved for shared memory blocks"),
-        ("bob", "That would be a circle of background agents: sam is told to bob is told to eve is told to sam."),
+        ("bob", "background agents: sam would tell bob, bob would tell eve, and eve would tell sam. Nothing"),
     ],
 )
 def test_a_background_agent_that_cannot_be_is_refused(name: str, words: str) -> None:

@@ -82,7 +82,9 @@ def test_one_failure_does_not_stop_the_others(crew: Line) -> None:
     [
         (["send", "--label", "nobody", "Hello"], "No agent has the label 'nobody'."),
         (["send", "--label", "crew"], "give TEXT: with --label it is not read from stdin"),
-        (["verify", "ann", "--label", "crew"], "unrecognized arguments: ann"),
+        (["send", "--label", "crew", "--label", "day", "Hello"], "No agent has the labels 'crew' and 'day'."),
+        (["send", "--label", "crew", "ann", "Hello"], "give NAME or --label, not both: ann Hello"),
+        (["verify", "ann", "--label", "crew"], "give NAME or --label, not both: ann"),
         (["configure"], "give the name of an agent, a pattern, or --label"),
         (["configure", "--label", "crew"], "several agents need a setting to change"),
     ],

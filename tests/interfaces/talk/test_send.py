@@ -253,6 +253,7 @@ def test_half_a_character_is_refused(cli: Line):
     assert "half of a character" in cli.fails("send", "sam", "\ud800")
     assert "not UTF-8" in cli.fails("search", "sam", "\udcff")
     assert "lone surrogate" in cli.fails("create", "\udcff")
+    assert "The name of an agent is empty." in cli.fails("create", "")
 
 
 def test_control_characters_do_not_reach_the_terminal(cli: Line):

@@ -50,7 +50,7 @@ def test_every_name_that_an_agent_had_means_it(store: FileStore) -> None:
         ("sam", "block:x", BadInput, "block:"),
         ("sam", "-x", BadInput, "begins with `-`"),
         ("sam", "a\nb", BadInput, "control character"),
-        ("sam", "", BadInput, "1 to 255 bytes"),
+        ("sam", "", BadInput, "name of an agent is empty"),
         ("bob", "rob", UnknownAgent, "there is no agent 'bob'"),
         ("block:x", "rob", BadInput, "block:"),
     ],

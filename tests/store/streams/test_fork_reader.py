@@ -152,7 +152,7 @@ def test_a_fork_goes_through_moves_of_its_parent_and_its_own(store: Store) -> No
         ("sam", 2, "sam", "There is an agent 'sam' already"),
         ("sam", 2, "ann", "There is an agent 'ann' already, a fork of 'sam' at seq 1"),
         ("sam", 2, "source:tom", "cannot be the name of an agent"),
-        ("sam", 2, "", "1 to 255 bytes"),
+        ("sam", 2, "", "name of an agent is empty"),
     ],
 )
 def test_a_fork_that_cannot_be_is_refused_and_takes_no_name(
