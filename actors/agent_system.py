@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from copy import copy
 from datetime import datetime
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Self
 
@@ -217,14 +218,14 @@ class AgentSystem:
         self, query: str, page: int = 0, count: int = PAGE_RESULTS, filters: Filters = ANYTHING, *,
         agents: Sequence[str] | None = None, as_of: datetime | None = None,
     ) -> Page:  # fmt: skip
-        """Search what all agents have heard, said, stored and concluded, and their documents. Return one page of
-        results, most relevant first.
+        """Search what all agents heard, said, stored and concluded, and documents. Return a page, most relevant first.
 
         Each hit has its `agent` and its `place`; its `score` is its relevance, from 0 to 1. `agents`: only these.
         `as_of`: what was recorded up to this time, with a zone. Agents whose logs cannot be read are `unread`. Other
         parameters and errors are those of `AgentRef.search`.
         """
-        from everlog.actors.reports.fleet_search import FleetQuery, search_fleet  # loads what searches need
+        await self._aside(import_module, "everlog.actors.reports.fleet_search")  # reads files: not in the event loop
+        from everlog.actors.reports.fleet_search import FleetQuery, search_fleet
 
         names = None if agents is None else [self._stream(name) for name in agents]
         asked = FleetQuery(query, page, count, filters, None if as_of is None else microseconds_of(as_of, "as_of"))
@@ -305,8 +306,8 @@ class AgentSystem:
 
         Raises UnknownAgent, BadInput if `fork` is no fork of `name`.
         """
-        fork = self._stream(fork)
-        compared: RerunComparison = await self._aside(compare, self._stream(name), fork, self._stage(fork))
+        name, fork = [await self._aside(self._stream, one) for one in (name, fork)]
+        compared: RerunComparison = await self._aside(compare, name, fork, self._stage(fork))
         return compared
 
     async def rename(self, name: str, new_name: str) -> None:
@@ -371,8 +372,7 @@ class AgentSystem:
 
     async def agents(self) -> list[str]:
         """Return the names of all agents that have a log, sorted."""
-        names: list[str] = await self._aside(self._reading.agents)
-        return names
+        return list(await self._aside(self._reading.agents))
 
     async def sql(self, query: str, *, as_of: datetime | None = None, agent: str | None = None) -> pa.Table:
         """Run one SELECT over the views of all agents (docs/reference/sql.md). Return the rows.
