@@ -15,7 +15,7 @@ Used by `archive_writer`, `row_caches`, `embedding_cache` and `message_vectors`.
 import os
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -85,8 +85,11 @@ class ArchiveMetadata:
         """
         self._path = path
         try:
-            # Before SQLite does: it gives its journals the mode of the database.
-            os.close(create_file(path, os.O_RDWR))
+            # Before SQLite does: it gives its journals the mode of the database. A file that is there is not opened:
+            # to close it would drop the locks of this process's other connections, whose journal another process then
+            # removes while they write to it (sqlite.org/howtocorrupt.html, 2.2).
+            with suppress(FileExistsError):
+                os.close(create_file(path, os.O_RDWR | os.O_EXCL))
             self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=60)
             self._db.execute("PRAGMA journal_mode=WAL")
             # FULL: a position must be durable when `change` returns. secure_delete: erased vectors must not stay in
