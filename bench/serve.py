@@ -23,6 +23,7 @@ import msgspec
 from bench.cold_start import FLOOR, process
 from bench.support.harness import ROOT, Figure, Line, Noise, among, line, median, noise, options, show, workspace
 from everlog.actors.api import open_system
+from everlog.actors.ports.agent_constants import SHARD_TEND_S
 from everlog.actors.ports.real_clock import RealClock, RealIds
 from everlog.events import UserMessage, draft
 from everlog.store import FileStore
@@ -39,6 +40,10 @@ SETTLE_S = 60
 """Seconds in which the server settles after streams were opened."""
 SETTLED_CORE = 0.1
 """Part of a core that a settled server uses at most."""
+CALM_S = SHARD_TEND_S + 1
+"""Seconds without work after which a server is settled: shards look at intervals whether they are at rest, and seal
+what they have written when they are.
+"""
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -49,13 +54,14 @@ class Plan(msgspec.Struct, frozen=True):
     """Messages to each agent, in each round."""
     rounds: int = 3
     streams: int = 2000
-    idle_s: float = 10.0
+    idle_s: float = 30.0
+    """Seconds of silence, a multiple of those between two keep-alives of a stream."""
     records: int = 100_000
     resumes: int = 20
     starts: int = 5
 
 
-QUICK = Plan(agents=100, messages=3, rounds=2, streams=500, idle_s=4.0, records=20_000, resumes=10, starts=2)
+QUICK = Plan(agents=100, messages=3, rounds=2, streams=500, idle_s=15.0, records=20_000, resumes=10, starts=2)
 
 
 class Cost(msgspec.Struct, frozen=True):
@@ -220,11 +226,13 @@ async def idle_streams(server: Server, names: Sequence[str], plan: Plan) -> tupl
 
 
 async def _settled(server: Server) -> None:
-    """Wait until the server has done what it was asked for."""
+    """Wait until the server has done what it was asked for, and what it does at rest."""
+    calm = 0
     for _ in range(SETTLE_S):
         cpu = server.cpu_s()
         await asyncio.sleep(1)
-        if server.cpu_s() - cpu < SETTLED_CORE:
+        calm = calm + 1 if server.cpu_s() - cpu < SETTLED_CORE else 0
+        if calm == CALM_S:
             return
 
 

@@ -27,6 +27,8 @@ LOOPS = 60
 SYNCS = 60
 SYNC_BYTES = 4096
 
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # the figures of a start would be those of compiling the modules
+
 
 class Figure(msgspec.Struct, frozen=True):
     """One number that a benchmark claims, and the floor with which it is compared."""

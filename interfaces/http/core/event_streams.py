@@ -97,12 +97,20 @@ class EventStreamResponse(Response):
                 del readers[self._key]
 
     async def _send_events(self, send: Send, gone: "asyncio.Future[Any]", stop: "asyncio.Future[Any]") -> None:
-        keep_alive_s = self._service.options.limits.keep_alive_s
+        loop, keep_alive_s = asyncio.get_running_loop(), self._service.options.limits.keep_alive_s
+        due = asyncio.Event()  # one event for all that can happen: thousands of quiet streams wake for each keep-alive
+        gone.add_done_callback(lambda _: due.set())
+        stop.add_done_callback(lambda _: due.set())
         coming: asyncio.Future[bytes] | None = None
         try:
             while True:
-                coming = coming or asyncio.ensure_future(anext(self._events, b""))
-                await asyncio.wait((coming, gone, stop), timeout=keep_alive_s, return_when=asyncio.FIRST_COMPLETED)
+                if coming is None:
+                    coming = asyncio.ensure_future(anext(self._events, b""))
+                    coming.add_done_callback(lambda _: due.set())
+                timer = loop.call_later(keep_alive_s, due.set)
+                await due.wait()
+                due.clear()
+                timer.cancel()
                 if gone.done():
                     return
                 if coming.done():

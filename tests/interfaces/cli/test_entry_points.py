@@ -1,6 +1,7 @@
 """everlog is one package: it runs as a module, and tells its version."""
 
 import gc
+import os
 import subprocess
 import sys
 import tomllib
@@ -28,17 +29,23 @@ def test_the_package_tells_its_version() -> None:
     assert everlog.__version__ == project["version"]
 
 
-def test_only_a_process_of_its_own_collects_garbage_seldom(cli: Line) -> None:
-    """The command sets the collector's thresholds in its process, and not in that of a program which calls `main`."""
-    before = gc.get_threshold()
+def test_only_a_process_of_its_own_sets_up_its_memory(cli: Line) -> None:
+    """The command sets the collector's thresholds and Arrow's allocator in its process, and not in that of a program
+    which calls `main`.
+    """
+    before = gc.get_threshold(), os.environ.get("ARROW_DEFAULT_MEMORY_POOL")
     assert cli("--version")[0] == 0
-    assert gc.get_threshold() == before
+    assert (gc.get_threshold(), os.environ.get("ARROW_DEFAULT_MEMORY_POOL")) == before
     code = (
         "import atexit, gc, sys\n"
         "from everlog.interfaces.cli.main import main\n"
-        "atexit.register(lambda: print(gc.get_threshold()))\n"
+        "def report():\n"
+        "    import pyarrow\n"
+        "    print(gc.get_threshold(), pyarrow.default_memory_pool().backend_name)\n"
+        "atexit.register(report)\n"
         "sys.argv[1:] = ['--version']\n"
         "main()\n"
     )
-    run = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert run.stdout.splitlines()[-1] == str(GARBAGE_THRESHOLDS)
+    own = {name: value for name, value in os.environ.items() if name != "ARROW_DEFAULT_MEMORY_POOL"}
+    run = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=own, capture_output=True, text=True, check=True)
+    assert run.stdout.splitlines()[-1] == f"{GARBAGE_THRESHOLDS} system"
