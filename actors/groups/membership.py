@@ -77,9 +77,7 @@ async def with_members(
     own, found = spoken(agent_id), dict[str, str]()
     for name in names:
         try:
-            stream = own if name == own else spoken(await others.named(name))
-            if stream != own:
-                await others.named(name, living=True)
+            stream = own if name == own else spoken(await others.named(name, living=True))
         except (BadInput, UnknownAgent) as error:
             raise BadInput(f"A group needs members that exist. {error} {UNCHANGED}") from error
         if stream == own:

@@ -395,5 +395,5 @@ class Host:
     async def _report_timers(self) -> None:
         """Report the agent's timers to the schedule, if they have changed. A stale agent has none to report."""
         agent = self._agent
-        if agent is not None and self._timers.to_report(also=self._postbox.looks(agent)):
+        if agent is not None and self._timers.to_report(also=self._postbox.may_be_due(agent)):
             self._timers.report([] if self._stale else [*await agent.timers(), *await self._postbox.timers(agent)])

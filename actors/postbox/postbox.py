@@ -47,10 +47,6 @@ _Failures = list[tuple[Due, EverlogError]]
 class Postbox:
     """Messages of one agent to others, and theirs to it."""
 
-    def looks(self, agent: Agent) -> bool:
-        """Return True if what is due may have changed although no record says so by its kind."""
-        return self.works or agent.deriving.watched
-
     def __init__(self, send: LetterSender | None, clock: Clock, note: Callable[[str], None]) -> None:
         """`send` None: nothing is delivered here; it stays in the log. `note` is told of what is tried again."""
         self._send, self._clock, self._note = send, clock, note
@@ -61,6 +57,10 @@ class Postbox:
         """Held while letters are on their way: two deliveries would record the end of the same letter twice."""
         self.works = False
         """True if a turn works on a question of another agent, so that its end makes an answer ready."""
+
+    def may_be_due(self, agent: Agent) -> bool:
+        """Return True if what is due may have changed although no record says so by its kind."""
+        return self.works or agent.deriving.watched
 
     def begin(self) -> None:
         """Begin with an agent that was just opened: another process may have taken letters for it meanwhile."""

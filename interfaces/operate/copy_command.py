@@ -13,11 +13,8 @@ from everlog.interfaces.common.plural import plural
 from everlog.interfaces.defaults.default_files import store_folder
 from everlog.interfaces.output import json_shapes
 from everlog.store import FileStore, url_of
-from everlog.store.base.store_constants import SIDE_FILES, SIDE_FOLDERS
-from everlog.store.check.check_side_files import STORE_NAMES
+from everlog.store.check.check_side_files import COPIED_NAMES
 from everlog.store.copy.copy_store import copy_store
-
-COPIED = {*STORE_NAMES, *SIDE_FILES, *(folder.split("/")[0] for folder in SIDE_FOLDERS)}
 
 
 def copy(args: Namespace, world: CommandEnvironment) -> int:
@@ -53,7 +50,7 @@ def copy(args: Namespace, world: CommandEnvironment) -> int:
 
 def _beside(root: Path) -> list[str]:
     """Return the names of what lies beside the logs on this machine."""
-    return sorted(path.name for path in root.iterdir() if path.name not in COPIED) if root.is_dir() else []
+    return sorted(path.name for path in root.iterdir() if path.name not in COPIED_NAMES) if root.is_dir() else []
 
 
 def _place(root: Path) -> str:

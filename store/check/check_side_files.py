@@ -19,6 +19,8 @@ from everlog.store.stores.side_files import FOLDER_FILES, WHOLE_BYTES_MAX, SideF
 
 STORE_NAMES = ("everlog.json", "agents", "names", "log")
 """Names in the folder of a store that are the store itself."""
+COPIED_NAMES = frozenset((*STORE_NAMES, *SIDE_FILES, *(folder.partition("/")[0] for folder in SIDE_FOLDERS)))
+"""Names in the folder of a store that a copy of it has too."""
 MACHINE_NAMES = ("archive", "cluster.json", "cluster.log", "copying.json", "history")
 """Names in the folder of a store of what belongs to one machine, or is derived."""
 
@@ -77,5 +79,5 @@ def foreign_names(disk: Disk, root: Path) -> list[str]:
         if isinstance(disk, ObjectDisk):
             return foreign_keys(found.key for found in disk.bucket.objects(""))
         names = disk.names(root)
-    ours = {*STORE_NAMES, *MACHINE_NAMES, *SIDE_FILES, *(folder.partition("/")[0] for folder in SIDE_FOLDERS), FOLDER}
+    ours = {*COPIED_NAMES, *MACHINE_NAMES, FOLDER}
     return sorted(name for name in names if name not in ours and not name.startswith("."))
