@@ -115,12 +115,20 @@ def print_changes(args: Namespace, before: AgentConfigured, after: AgentConfigur
     for name, then, now in changes:
         if name == "sections":
             print(sanitize(f"sections: {_section_changes(prompt_sections.of(before), prompt_sections.of(after))}"))
+        elif name == "functions":
+            print(escape_line(f"functions: {_function_changes(*names)}"))
         else:
             own = name == "preset" and not now and after.sections
             print(escape_line(f"{name}: {_short(then)} -> {'own sections' if own else _short(now)}"))
     if not changes:
         print("Nothing was changed: the agent has these settings already.")
     return 0
+
+
+def _function_changes(before: Sequence[str], after: Sequence[str]) -> str:
+    """Return what changed between two lists of functions, such as "added find_book, removed plan_make"."""
+    parts = [f"added {name}" for name in after if name not in before]
+    return ", ".join([*parts, *(f"removed {name}" for name in before if name not in after)])
 
 
 def _section_changes(before: Sequence[Section], after: Sequence[Section]) -> str:

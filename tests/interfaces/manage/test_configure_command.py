@@ -167,3 +167,12 @@ def test_a_removal_of_a_block_that_was_erased_is_no_mismatch(cli: Line) -> None:
     cli.ok("erase", "sam", "--from", seq, "--to", seq, "--yes")
     assert [block["label"] for block in cli.json("memory", "sam")["blocks"]] == ["persona", "human"]
     assert cli.json("verify", "sam")["faults"] == []
+
+
+def test_functions_are_reported_as_added_and_removed(cli: Line) -> None:
+    """A change of the optional functions names those that came and went, and not the twelve that all agents have."""
+    cli.ok("create", "sam")
+    cli.ok("configure", "sam", "--function", "plan_make")
+    assert cli.ok("configure", "sam", "--function", "message_agent", "--function", "ask_agent").splitlines() == [
+        "functions: added ask_agent, added message_agent, removed plan_make"
+    ]
