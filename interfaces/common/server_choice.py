@@ -39,11 +39,11 @@ KEY_BYTES_MAX = 4096
 
 FILES_ONLY = frozenset(
     {
-        "a2a add", "a2a list", "a2a remove", "a2a test",
-        "archive check", "archive rebuild", "archive status", "cluster status", "console", "down", "fleet",
-        "keys create", "keys list", "keys revoke", "log check", "log repair-register", "log seal", "log stats",
-        "mcp add", "mcp list", "mcp refresh", "mcp remove", "mcp serve", "mcp test", "ping",
-        "preset add", "preset list", "preset remove", "preset show", "serve", "up",
+        "a2a add", "a2a list", "a2a remove", "a2a test", "archive check", "archive rebuild", "archive status",
+        "cluster drain", "cluster status", "console", "down", "fleet", "keys create", "keys list", "keys revoke",
+        "log check", "log repair-register", "log seal", "log stats", "mcp add", "mcp list", "mcp refresh",
+        "mcp remove", "mcp serve", "mcp test", "ping", "preset add", "preset list", "preset remove", "preset show",
+        "serve", "store check", "up",
     }
 )  # fmt: skip
 """Commands that look after the files or the processes of a store, where these are."""
@@ -52,7 +52,7 @@ _BELONGS = {
     "preset": "presets are files of the store; --persona FILE sends a text of this machine",
 }
 """Reasons of commands, by their first word, that say more than "it looks after files"."""
-WITHOUT_STORE = frozenset({"", "completion", "config", "doctor", "explain", "help", "tour"})
+WITHOUT_STORE = frozenset({"", "completion", "config", "doctor", "explain", "help", "store copy", "tour"})
 """Commands that concern this machine: they do not read the variable of the server."""
 OF_SERVER = ("runtime", "workspace", "allow_host", "helper", "base_url", "shards")
 """Options of the process that runs agents, besides --tools, --mcp and --a2a."""

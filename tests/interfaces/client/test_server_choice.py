@@ -8,6 +8,7 @@ from everlog.interfaces.cli.command_parser import COMMANDS
 from everlog.interfaces.client.server_address import ServerAddress
 from everlog.interfaces.client.server_channel import BlockingChannel
 from everlog.interfaces.common.server_choice import FILES_ONLY, WITHOUT_STORE, key_in
+from tests.support.http.served_commands import FOLLOWED, LIVES, MEMORY, PROMPT, READING, TALK
 from tests.support.http.served_line import ServedLine, served_line
 
 SAM = ("send", "sam", "Hello")
@@ -29,7 +30,17 @@ def test_the_lists_name_commands_that_exist():
     assert names | {""} >= WITHOUT_STORE
 
 
-@pytest.mark.parametrize("words", ["log check --all", "up", "down", "doctor", "config", "archive rebuild", "tour"])
+def test_every_command_that_a_server_carries_out_is_tried():
+    """The tables name all commands except those that look after files or processes of a store."""
+    carried_out = {command.name for command in COMMANDS} - FILES_ONLY - WITHOUT_STORE
+    tried = [FOLLOWED, *READING, *(words for words, _ in (*TALK, *MEMORY, *PROMPT, *LIVES))]
+    assert not [name for name in carried_out if not any(f"{words} ".startswith(f"{name} ") for words in tried)]
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["log check --all", "store check", "cluster drain n1", "up", "down", "doctor", "config", "archive rebuild", "tour"],
+)
 def test_commands_of_the_machine_are_refused_in_one_clear_error(words: str, line: ServedLine):
     """A command that looks after files or processes says that a server does not carry it out."""
     assert "is not carried out by a server" in line.fails(*words.split())

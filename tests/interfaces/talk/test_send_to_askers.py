@@ -3,6 +3,8 @@
 import asyncio
 import io
 
+import pytest
+
 from everlog.actors.agent.local_system import LocalSystem
 from everlog.actors.ports.ports import Ports
 from everlog.events import UserMessage
@@ -35,6 +37,7 @@ def test_records_of_the_round_are_printed_once_and_in_order(cli: Line) -> None:
     assert [line["seq"] for line in lines] == list(range(head + 1, end + 1))
 
 
+@pytest.mark.beside_store("a server works on the round by itself, and may have ended it before the message comes")
 def test_a_message_to_a_group_at_work_joins_its_round(cli: Line) -> None:
     """After a command that was killed in a round, the next one stays until the round and its own are over, says so, and
     prints the answers.
