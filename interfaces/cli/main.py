@@ -31,8 +31,12 @@ what a thread has freed until that thread allocates again: 70 MB of a server at 
 
 
 def main(argv: "Sequence[str] | None" = None, world: "CommandEnvironment | None" = None) -> int:
-    """Run the command line and return the exit code. `world` replaces the real environment in tests."""
-    if world is None:  # the process belongs to this command
+    """Run the command line and return the exit code.
+
+    Without `argv` the process belongs to this command, and its memory is set up. `world` replaces the real environment
+    in tests.
+    """
+    if argv is None:
         gc.set_threshold(*GARBAGE_THRESHOLDS)
         os.environ.setdefault(*ARROW_ALLOCATOR)
     try:
