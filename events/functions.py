@@ -11,6 +11,7 @@ from typing import ClassVar, Literal
 import msgspec
 
 from everlog.events.base import Event
+from everlog.events.model import Usage
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -98,6 +99,18 @@ MessageOutcome = Literal["delivered", "answered", "silent", "expired", "undelive
 """End of a message, or of the wait for its answer. `silent`: the other agent ended its turns without a word."""
 
 
+class InheritedBudget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Daily budget of an agent, as far as it was used when a message left that is to be worked on within it."""
+
+    agent: str
+    """Stream of the agent whose budget it is."""
+    tokens_max: int = 0
+    cost_max: float = 0.0
+    """Same as `day_tokens_max` and `day_cost_max` in its configuration; 0: no limit."""
+    used: dict[str, Usage] = {}
+    """Tokens that it and others for it had used, by the model that was called."""
+
+
 class AgentMessageSent(Event, frozen=True, kw_only=True):
     """The agent said `text` to another agent, or its background agent is told what was said. It is delivered after this
     record is durable.
@@ -121,6 +134,8 @@ class AgentMessageSent(Event, frozen=True, kw_only=True):
     """Records whose words the message repeats, both inclusive, for the background agent, whose cursor `to_seq` is; 0:
     none.
     """
+    budgets: list[InheritedBudget] = []
+    """Budgets that the receiver works within: the agent's own, and those that it works within itself."""
 
 
 class AgentMessageReceived(Event, frozen=True, kw_only=True):
@@ -139,7 +154,8 @@ class AgentMessageReceived(Event, frozen=True, kw_only=True):
     waiting: list[str] = []
     from_seq: int = 0
     to_seq: int = 0
-    """`hops` to `to_seq`: same as in `AgentMessageSent`; the records are those of the sender."""
+    budgets: list[InheritedBudget] = []
+    """`hops` to `budgets`: same as in `AgentMessageSent`; the records are those of the sender."""
 
 
 class AgentReplyReceived(Event, frozen=True, kw_only=True):
@@ -153,6 +169,10 @@ class AgentReplyReceived(Event, frozen=True, kw_only=True):
     outcome: MessageOutcome
     task: int = 0
     """Same as in that record."""
+    used: dict[str, Usage] = {}
+    """Tokens that the answer took, by the model that was called, if the message carried budgets: they count as used by
+    this agent.
+    """
 
 
 class AgentMessageSettled(Event, frozen=True, kw_only=True):

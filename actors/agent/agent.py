@@ -9,7 +9,7 @@ The same class runs in a terminal, in a test and in a Ray actor: every effect is
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, cast
+from typing import cast
 
 import msgspec
 
@@ -34,6 +34,7 @@ from everlog.actors.prompt import prompt_sections
 from everlog.events import (
     AgentConfigured,
     AgentDeleted,
+    AgentReplyReceived,
     BadInput,
     DuplicateId,
     EditConflict,
@@ -220,7 +221,11 @@ class Agent(EventWriter):
         # The input is the first commit, before any turn starts: an acknowledged input survives a crash at any later
         # point.
         said = [said_at, *(None for _ in then)]
-        return (await self.commit([event, *then], turn=None, step=0, ids=ids_of(event_id), said_at=said, at=at))[0]
+        record = (await self.commit([event, *then], turn=None, step=0, ids=ids_of(event_id), said_at=said, at=at))[0]
+        for one in then:
+            if isinstance(one, AgentReplyReceived):
+                self.models.ledger.charge(one.used)
+        return record
 
     async def run(self) -> None:
         """Run all unfinished turns, oldest first, until the agent is idle. Raise the first ModelError that ends a
@@ -244,9 +249,15 @@ class Agent(EventWriter):
             failed: ModelError | None = None
             try:
                 with self._runs.turn(turn):
+                    if self._mailed and self.repeats is None:  # a rerun works for no other agent
+                        from everlog.actors.mail.inherited import budgets_of_turn  # most agents never write to others
+
+                        self.models.ledger.inherit(await budgets_of_turn(self, turn))
                     await self._turns.run(turn, cause)
             except ModelError as error:  # recorded in the log; ends this turn only, later ones may succeed
                 failed = error
+            finally:
+                self.models.ledger.inherit(())
             self._closed([turn])
             return turn, failed
 
@@ -254,19 +265,13 @@ class Agent(EventWriter):
         """Send a request to the named model and return the response. Raise ModelError, also for a missing API key."""
         return await self.models.ask(name, request, on_delta)
 
+    async def with_budgets(self, events: Sequence[Event]) -> Sequence[Event]:
+        """Return events of which messages to other agents carry the budgets that this agent works within."""
+        return await self.models.ledger.carried(self.agent_id, events)
+
     def known_of(self, model: str) -> ModelDefaults:
         """Return the defaults of the named model."""
         return self._known(model) if self._known is not None else ModelDefaults()
-
-    async def timers(self) -> Sequence[Mapping[str, Any]]:
-        """Return the timers that will still send a heartbeat. Queries nothing if no timer was ever set."""
-        return await self.rows("timers") if self._timed else ()
-
-    async def messages(self) -> Sequence[Mapping[str, Any]]:
-        """Return the messages between this agent and others that are not over. Queries nothing if there was never
-        any.
-        """
-        return await self.rows("unfinished_messages") if self._mailed else ()
 
     async def _woken(self) -> ActivationState:
         """Read the activation state from the log, and remember every schema in the log."""

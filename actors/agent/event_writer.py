@@ -199,6 +199,16 @@ class EventWriter:
         """
         return await self._journal.rows(name, self.agent_id, HEAD if as_of is None else as_of, turn)
 
+    async def timers(self) -> Sequence[Mapping[str, Any]]:
+        """Return the timers that will still send a heartbeat. Queries nothing if no timer was ever set."""
+        return await self.rows("timers") if self._timed else ()
+
+    async def messages(self) -> Sequence[Mapping[str, Any]]:
+        """Return the messages between this agent and others that are not over. Queries nothing if there was never
+        any.
+        """
+        return await self.rows("unfinished_messages") if self._mailed else ()
+
     def _closed(self, turns: Sequence[int]) -> None:
         self._waiting = [waiting for waiting in self._waiting if waiting[0] not in turns]
 

@@ -137,9 +137,8 @@ class TurnRunner:
             # happened; without the intent, a retry could repeat the effect unnoticed.
             if outside.intended and outside.call.id not in started:
                 work.started(outside)
-                records = await self._agent.commit(
-                    plan_rules.placed(work.taken()), turn=turn, step=step, cause=cause, at=at
-                )
+                events = await self._agent.with_budgets(work.taken())
+                records = await self._agent.commit(plan_rules.placed(events), turn=turn, step=step, cause=cause, at=at)
                 cause, at = records[0].event_id, None
             if outside.tried is None:
                 await self._run_outside(work, outside, turn, step)
@@ -152,7 +151,7 @@ class TurnRunner:
                     ),
                 )
         continues = work.finish()
-        events = work.taken()
+        events = await self._agent.with_budgets(work.taken())
         if not events:
             return cause or "", continues
         records = await self._agent.commit(plan_rules.placed(events), turn=turn, step=step, cause=cause, at=at)

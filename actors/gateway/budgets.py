@@ -5,19 +5,21 @@ budget together; every reservation must be settled, also after a failed request.
 
 Before a request is sent, its least possible cost is checked against the budgets and reserved; its real cost counts
 after the reply. An agent's own budget, from its configuration, is checked against the usage in its log. So is the
-gateway's budget for each agent, which therefore survives a restart of the gateway.
+gateway's budget for each agent, which therefore survives a restart of the gateway. A request for which another agent's
+message was the reason keeps that agent's budget too: against it counts what the message says was used, and at least
+what this gateway knows of today.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 import msgspec
 
 from everlog.actors.gateway.gateway_limits import PREFIX, GatewayLimits, all_prices
-from everlog.actors.models.daily_usage import DAY_US
+from everlog.actors.models.daily_usage import DAY_US, tokens_of
 from everlog.actors.models.prices import Price, PriceList
 from everlog.actors.ports.effects import NOTHING, Clock, Spent
-from everlog.events import OverBudget, Usage
+from everlog.events import InheritedBudget, OverBudget, Usage
 from everlog.events.times import MICROSECONDS
 
 
@@ -31,12 +33,26 @@ class _Account:
         self.cost = self.held_cost = 0.0
 
 
+_NO_ACCOUNT = _Account()
+"""Stands for the account of an agent that has none, and never changes."""
+
+
+def _emptied(accounts: Mapping[str, _Account]) -> dict[str, _Account]:
+    """Return the accounts with reservations, and nothing used."""
+    kept = {agent_id: account for agent_id, account in accounts.items() if account.held}
+    for account in kept.values():
+        account.tokens, account.cost = 0, 0.0
+    return kept
+
+
 class BudgetReservation(msgspec.Struct, frozen=True):
     """Reservation for one request."""
 
     agent_id: str
     tokens: int
     price: Price | None
+    others: Sequence[str] = ()
+    """Agents whose budgets the request keeps, beside that of its own."""
 
 
 class _Budget(msgspec.Struct, frozen=True):
@@ -66,6 +82,9 @@ class Budgets:
         """Prices at the newest request."""
         self._all = _Account()
         self._agents: dict[str, _Account] = {}
+        self._charged: dict[str, _Account] = {}
+        """Usage of today by others for an agent, in turns that its messages brought about."""
+        self._charged_day = clock.now() // DAY_US
         self._any = any((limits.agent_tokens_max, limits.agent_cost_max, limits.all_tokens_max, limits.all_cost_max))
         self._day = self._period()
 
@@ -75,14 +94,16 @@ class Budgets:
         `spent`: usage of today according to the agent's log; at least that counts. Raises OverBudget, and ModelError if
         prices cannot be read; nothing is reserved then.
         """
-        if not (self._any or spent.tokens_max or spent.cost_max):
+        if not (self._any or spent.tokens_max or spent.cost_max or spent.inherited):
             return None
         self._prices = self._priced()
         account = self._account(agent_id)
         if account is not None:
-            self._know(account, spent)
+            self._know(agent_id, account, spent)
         price = self._prices.of(model)
         self._check_own(agent_id, account, model, tokens, spent)
+        for one in spent.inherited:
+            self._check_inherited(agent_id, one, model, tokens)
         limits, daily = self._limits, self._limits.budget_per == "day"
         each = [("agent", f"the agent {agent_id!r}", account, limits.agent_tokens_max, limits.agent_cost_max)]
         whole = ("all", "all agents", self._all, limits.all_tokens_max, limits.all_cost_max)
@@ -95,16 +116,17 @@ class Budgets:
                 if cost_max:
                     budget = _Budget(f"{scope} cost", whose, cost_max, daily, f"{named}COST_MAX")
                     self._check_cost(budget, held_against.cost, held_against.held_cost, model, tokens)
-        self._set_aside(account, tokens, price)
-        return BudgetReservation(agent_id, tokens, price)
+        others = [one.agent for one in spent.inherited]
+        self._set_aside(account, others, tokens, price)
+        return BudgetReservation(agent_id, tokens, price, others)
 
     def settle(self, held: BudgetReservation | None, used: Usage) -> None:
         """End a request: release its reservation, and count what it used."""
         if held is None:
             return
         account = self._account(held.agent_id)
-        self._set_aside(account, -held.tokens, held.price)
-        for one in (account, self._all):
+        self._set_aside(account, held.others, -held.tokens, held.price)
+        for one in (account, self._all, *map(self._charged_to, held.others)):
             if one is not None:
                 one.tokens += used.total
                 one.cost += held.price.cost(used) if held.price else 0
@@ -119,35 +141,61 @@ class Budgets:
         self._begin_day()
         return self._agents.setdefault(agent_id, _Account()) if agent_id else None
 
-    def _set_aside(self, account: _Account | None, tokens: int, price: Price | None) -> None:
-        for one in (account, self._all):
+    def _charged_to(self, agent_id: str) -> _Account:
+        """Return the account of what others use today for an agent."""
+        return self._charged.setdefault(agent_id, _Account())
+
+    def _set_aside(self, account: _Account | None, others: Sequence[str], tokens: int, price: Price | None) -> None:
+        for one in (account, self._all, *map(self._charged_to, others)):
             if one is not None:
                 one.held += tokens
                 one.held_cost += price.of(tokens, 0) if price else 0
 
-    def _know(self, account: _Account, spent: Spent) -> None:
+    def _know(self, agent_id: str, account: _Account, spent: Spent) -> None:
         """Count at least what the agent's log says, if it is of today: after a restart the gateway's own accounts are
         empty.
         """
         if spent.day != self._clock.now() // DAY_US:
             return
-        missing = max(spent.tokens - account.tokens, 0)
+        missing = max(tokens_of(spent.models) - account.tokens, 0)
         missing_cost = max(self._prices.cost(spent.models) - account.cost, 0)
         for one in (account, self._all):
             one.tokens += missing
             one.cost += missing_cost
+        if spent.charged:
+            charged = self._charged_to(agent_id)
+            charged.tokens = max(charged.tokens, tokens_of(spent.charged))
+            charged.cost = max(charged.cost, self._prices.cost(spent.charged))
 
     def _check_own(self, agent_id: str, account: _Account | None, model: str, tokens: int, spent: Spent) -> None:
-        """Check the limits in the agent's configuration, against the usage in its log alone."""
+        """Check the limits in the agent's configuration, against the usage in its log, and that of others for it."""
+        charged = self._charged.get(agent_id, _NO_ACCOUNT)
         held, held_cost = (account.held, account.held_cost) if account else (0, 0.0)
         whose, setting = f"the agent {agent_id!r}", "of its configuration"
         if spent.tokens_max:
             budget = _Budget("day tokens", whose, spent.tokens_max, True, f"day_tokens_max {setting}")
-            self._check(budget, spent.tokens, held, tokens)
+            used = tokens_of(spent.models) + charged.tokens
+            self._check(budget, used, held + charged.held, tokens)
         if spent.cost_max:
             budget = _Budget("day cost", whose, spent.cost_max, True, f"day_cost_max {setting}")
-            self._check_priced(budget, list(spent.models))
-            self._check_cost(budget, self._prices.cost(spent.models), held_cost, model, tokens)
+            self._check_priced(budget, [*spent.models, *spent.charged])
+            used_cost = self._prices.cost(spent.models) + charged.cost
+            self._check_cost(budget, used_cost, held_cost + charged.held_cost, model, tokens)
+
+    def _check_inherited(self, agent_id: str, inherited: InheritedBudget, model: str, tokens: int) -> None:
+        """Check the budget of another agent, for which this one works."""
+        charged = self._charged.get(inherited.agent, _NO_ACCOUNT)
+        own = self._agents.get(inherited.agent, _NO_ACCOUNT) if self._limits.budget_per == "day" else _NO_ACCOUNT
+        whose, setting = f"the agent {inherited.agent!r}, for which {agent_id!r} works,", "of its configuration"
+        if inherited.tokens_max:
+            budget = _Budget("inherited tokens", whose, inherited.tokens_max, True, f"day_tokens_max {setting}")
+            used = max(tokens_of(inherited.used), own.tokens + charged.tokens)
+            self._check(budget, used, own.held + charged.held, tokens)
+        if inherited.cost_max:
+            budget = _Budget("inherited cost", whose, inherited.cost_max, True, f"day_cost_max {setting}")
+            self._check_priced(budget, list(inherited.used))
+            cost = max(self._prices.cost(inherited.used), own.cost + charged.cost)
+            self._check_cost(budget, cost, own.held_cost + charged.held_cost, model, tokens)
 
     def _check_cost(self, budget: _Budget, spent: float, held: float, model: str, tokens: int) -> None:
         self._check_priced(budget, [model])
@@ -186,12 +234,15 @@ class Budgets:
 
     def _begin_day(self) -> None:
         """Reset all accounts on a new day. Reservations stay, and count when their requests end."""
+        day = self._clock.now() // DAY_US
+        if day > self._charged_day:
+            self._charged_day = day
+            self._charged = _emptied(self._charged)
         today = self._period()
         if today > self._day:
             self._day = today
-            self._agents = {agent_id: account for agent_id, account in self._agents.items() if account.held}
-            for account in (self._all, *self._agents.values()):
-                account.tokens, account.cost = 0, 0.0
+            self._agents = _emptied(self._agents)
+            self._all.tokens, self._all.cost = 0, 0.0
 
     def _period(self) -> int:
         return self._clock.now() // DAY_US if self._limits.budget_per == "day" else 0

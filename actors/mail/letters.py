@@ -6,6 +6,7 @@ of it is in the log, so the schedule of timers wakes the agent for it, in any ho
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -15,8 +16,10 @@ from everlog.events import (
     AgentMessageReceived,
     AgentReplyReceived,
     EverlogError,
+    InheritedBudget,
     MessageOutcome,
     UnknownAgent,
+    Usage,
     UserMessage,
     derived_id,
 )
@@ -51,6 +54,8 @@ class Letter(msgspec.Struct, frozen=True, kw_only=True):
     """Records of the sender whose words it repeats, both inclusive, because the receiver is its background agent; 0:
     none.
     """
+    budgets: Sequence[InheritedBudget] = ()
+    """Budgets that the receiver works within."""
 
     def input(self) -> tuple[UserMessage, AgentMessageReceived]:
         """Return the input of the receiver, and the event behind it."""
@@ -73,6 +78,7 @@ class Letter(msgspec.Struct, frozen=True, kw_only=True):
             waiting=list(self.waiting),
             from_seq=self.from_seq,
             to_seq=self.to_seq,
+            budgets=list(self.budgets),
         )
 
 
@@ -84,13 +90,15 @@ class ReplyLetter(msgspec.Struct, frozen=True, kw_only=True):
     """Seq of the receiver's own message that is answered."""
     text: str
     outcome: MessageOutcome
+    used: Mapping[str, Usage] = {}
+    """Tokens that the answer took, by model; none if the question carried no budgets."""
 
     def input(self, row: MessageRow) -> tuple[UserMessage, AgentReplyReceived]:
         """Return the input of the agent that waits, and the event behind it. `row`: that of its own message."""
         name = spoken(self.sender)
         note = f"This is what became of your message {self.message} to {name}."
         return UserMessage(text=self.text, name=name, agent=self.sender, note=note), AgentReplyReceived(
-            sender=self.sender, message=self.message, outcome=self.outcome, task=row["task"]
+            sender=self.sender, message=self.message, outcome=self.outcome, task=row["task"], used=dict(self.used)
         )
 
 
@@ -107,6 +115,11 @@ class Due(msgspec.Struct, frozen=True):
 def names_in(column: str | None) -> list[str]:
     """Return the names in the column `hops` or `waiting` of a row."""
     return msgspec.json.decode(column, type=list[str]) if column else []
+
+
+def budgets_in(column: str | None) -> list[InheritedBudget]:
+    """Return the budgets in the column `budgets` of a row."""
+    return msgspec.json.decode(column, type=list[InheritedBudget]) if column else []
 
 
 def timer_rows(rows: Sequence[MessageRow]) -> list[dict[str, Any]]:
@@ -146,8 +159,12 @@ def open_question(rows: Sequence[MessageRow], seq: int) -> MessageRow | None:
     return row if row is not None and row["state"] in ("pending", "waiting") else None
 
 
-def to_deliver(agent_id: str, rows: Sequence[MessageRow]) -> list[Due]:
-    """Return what is to be delivered, in the order of the log."""
+def to_deliver(
+    agent_id: str, rows: Sequence[MessageRow], used: Mapping[int, Mapping[str, Usage]] = MappingProxyType({})
+) -> list[Due]:
+    """Return what is to be delivered, in the order of the log. `used`: tokens that answers took which are ready, by the
+    seq of the question and by model, where questions carried budgets.
+    """
     found = []
     for row in rows:
         if row["state"] == "pending":
@@ -155,13 +172,14 @@ def to_deliver(agent_id: str, rows: Sequence[MessageRow]) -> list[Due]:
                 sender=agent_id, sent=row["sent_id"], message=row["seq"], text=row["text"] or "",
                 waits=row["expires_us"] is not None, hops=names_in(row["hops"]),
                 waiting=names_in(row["waiting"]), from_seq=row["from_seq"] or 0, to_seq=row["to_seq"] or 0,
+                budgets=budgets_in(row["budgets"]),
             )  # fmt: skip
             found.append(Due(row["seq"], row["other"], letter, row["time"]))
         elif row["state"] == "ready":
             said = row["answer"] or ""
             reply = ReplyLetter(
                 sender=agent_id, message=row["message"], text=said or f"{spoken(agent_id)} ended without an answer.",
-                outcome="answered" if said else "silent",
+                outcome="answered" if said else "silent", used=used.get(row["seq"], {}),
             )  # fmt: skip
             found.append(Due(row["seq"], row["other"], reply, row["time"]))
     return found

@@ -1,4 +1,5 @@
-"""Count an agent's token usage of a day: from its log when first needed, then from each answer.
+"""Count an agent's token usage of a day: from its log when first needed, then from each answer. Messages to other
+agents carry the budgets that it works within, and their answers say what was used of them.
 
 Used by the agent's `ModelPool`, which enforces budgets, and by the gateway.
 """
@@ -15,7 +16,11 @@ from everlog.actors.ports.journal import Journal
 from everlog.events import (
     AgentConfigured,
     AgentForked,
+    AgentMessageSent,
+    AgentReplyReceived,
     DerivationReplied,
+    Event,
+    InheritedBudget,
     ModelFailed,
     ModelReply,
     ModelSwitched,
@@ -40,6 +45,20 @@ def usage_of_answer(request: bytes, answer: ModelResponse) -> Usage:
         return answer_usage
     asked, answered = len(request) // BYTES_PER_TOKEN, len(answer.raw) // BYTES_PER_TOKEN
     return Usage(prompt=asked, completion=answered, total=asked + answered)
+
+
+def total(*usages: Mapping[str, Usage]) -> dict[str, Usage]:
+    """Return the sum of usages by model."""
+    found: dict[str, Usage] = {}
+    for models in usages:
+        for name, usage in models.items():
+            found[name] = plus(found.get(name, Usage()), usage)
+    return found
+
+
+def tokens_of(models: Mapping[str, Usage]) -> int:
+    """Return the tokens of all models together."""
+    return sum(usage.total for usage in models.values())
 
 
 def plus(one: Usage, other: Usage) -> Usage:
@@ -84,6 +103,22 @@ def spent_in(records: Iterable[Record], configuration: str) -> dict[str, Usage]:
     return models
 
 
+def charged_in(records: Iterable[Record]) -> dict[str, Usage]:
+    """Return the tokens that other agents used for the agent of `records`, as their answers report them, by model.
+
+    Erased answers count as nothing, and those before a fork point for the parent.
+    """
+    models: dict[str, Usage] = {}
+    for record in records:
+        if record.type == AgentForked.kind:
+            models = {}
+        elif record.type == AgentReplyReceived.kind and not is_erased(record.payload):
+            event = event_of(record)
+            if isinstance(event, AgentReplyReceived):
+                models = total(models, event.used)
+    return models
+
+
 def _asks(configuration: str) -> tuple[str, str]:
     """Return the agent's own model and its model for summaries."""
     found = msgspec.json.decode(configuration)
@@ -102,6 +137,7 @@ _EVENTS = (
     DerivationReplied,
 )
 _KINDS = frozenset(kind.kind for kind in _EVENTS)
+_COUNTED = _KINDS | {AgentReplyReceived.kind}
 
 
 def _usage(event: _Answered) -> Usage:
@@ -109,6 +145,10 @@ def _usage(event: _Answered) -> Usage:
     if event.usage.total:
         return event.usage
     return usage_of_answer(b" " * event.context_bytes, ModelResponse(event.raw, 0))
+
+
+LoggedUsage = tuple[Mapping[str, Usage], Mapping[str, Usage]]
+"""Usage of an agent, and that of others for it, both by the model that was called."""
 
 
 class Spender(Protocol):
@@ -119,11 +159,12 @@ class Spender(Protocol):
     async def rows(self, name: str, as_of: int | None = None) -> Sequence[Mapping[str, Any]]: ...
 
 
-async def logged_usage(agent: Spender, journal: Journal, since: int) -> Mapping[str, Usage]:
-    """Return an agent's usage since a time (microseconds UTC) from its log, by the model that was called."""
+async def logged_usage(agent: Spender, journal: Journal, since: int) -> LoggedUsage:
+    """Return an agent's usage since a time (microseconds UTC) from its log, and that of others for it."""
     first = journal.seq_at(agent.agent_id, since - 1) + 1
     before = [row["payload"] for row in await agent.rows("configurations") if row["seq"] < first and row["living"]]
-    return spent_in(journal.read(agent.agent_id, first), before[-1] if before else "")
+    kept = [record for record in journal.read(agent.agent_id, first) if record.type in _COUNTED]
+    return spent_in(kept, before[-1] if before else ""), charged_in(kept)
 
 
 class Ledger:
@@ -131,13 +172,16 @@ class Ledger:
     and once each day.
     """
 
-    __slots__ = ("_clock", "_cost_max", "_log", "_models", "_today", "_tokens_max")
+    __slots__ = ("_charged", "_clock", "_cost_max", "_inherited", "_log", "_models", "_today", "_tokens_max")
 
-    def __init__(self, clock: Clock, log: Callable[[int], Awaitable[Mapping[str, Usage]]]) -> None:
-        """`log` returns the usage since a time (microseconds UTC), by model, from the agent's log."""
+    def __init__(self, clock: Clock, log: Callable[[int], Awaitable[LoggedUsage]]) -> None:
+        """`log` returns the usage since a time (microseconds UTC) from the agent's log."""
         self._clock = clock
         self._log = log
         self._models: dict[str, Usage] = {}
+        self._charged: dict[str, Usage] = {}
+        self._inherited: Sequence[InheritedBudget] = ()
+        """Budgets of other agents that the running turn works within."""
         self._today = -1
         self._tokens_max = 0
         self._cost_max = 0.0
@@ -150,17 +194,50 @@ class Ledger:
         """Apply the limits of a configuration."""
         self._tokens_max, self._cost_max = configured.day_tokens_max, configured.day_cost_max
 
+    def inherit(self, budgets: Sequence[InheritedBudget]) -> None:
+        """Work within budgets of other agents from now on; none: within the agent's own only."""
+        self._inherited = budgets
+
     async def spent(self) -> Spent:
         """Return today's usage and its limits."""
         today = self._day()
         if today != self._today:
-            self._models = dict(await self._log(today * DAY_US))
-            self._today = today
-        return Spent(today, dict(self._models), self._tokens_max, self._cost_max)
+            models, charged = await self._log(today * DAY_US)
+            self._models, self._charged, self._today = dict(models), dict(charged), today
+        return Spent(
+            today, dict(self._models), self._tokens_max, self._cost_max, dict(self._charged), tuple(self._inherited)
+        )
 
     def add(self, name: str, request: bytes, answer: ModelResponse) -> None:
         """Add the usage of an answer."""
-        self._models[name] = plus(self._models.get(name, Usage()), usage_of_answer(request, answer))
+        used = {name: usage_of_answer(request, answer)}
+        self._models = total(self._models, used)
+        self._inherited = [plus_used(budget, used) for budget in self._inherited]
+
+    def charge(self, used: Mapping[str, Usage]) -> None:
+        """Add what another agent used for this one, as its answer reports it, which is in the log already."""
+        self._charged = total(self._charged, used)
+
+    async def carried(self, agent_id: str, events: Sequence[Event]) -> Sequence[Event]:
+        """Return events of the agent of which messages to others carry the budgets that it works within."""
+        limited = self._tokens_max or self._cost_max
+        if not (limited or self._inherited) or not any(isinstance(event, AgentMessageSent) for event in events):
+            return events
+        spent = await self.spent()
+        budgets = list(spent.inherited)
+        if limited:
+            used = total(spent.models, spent.charged)
+            own = InheritedBudget(agent=agent_id, tokens_max=self._tokens_max, cost_max=self._cost_max, used=used)
+            budgets.insert(0, own)
+        return [
+            msgspec.structs.replace(event, budgets=budgets) if isinstance(event, AgentMessageSent) else event
+            for event in events
+        ]
 
     def _day(self) -> int:
         return self._clock.now() // DAY_US
+
+
+def plus_used(budget: InheritedBudget, used: Mapping[str, Usage]) -> InheritedBudget:
+    """Return a budget of which more is used."""
+    return msgspec.structs.replace(budget, used=total(budget.used, used))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 import msgspec
 
-from everlog.events import Usage
+from everlog.events import InheritedBudget, Usage
 from everlog.events.times import moment
 
 if TYPE_CHECKING:
@@ -111,11 +111,10 @@ class Spent(msgspec.Struct, frozen=True, gc=False):
     """Maximum tokens that the agent may use in a day; 0: no limit."""
     cost_max: float = 0.0
     """Maximum cost of the agent's tokens in a day; 0: no limit."""
-
-    @property
-    def tokens(self) -> int:
-        """Tokens of all models together."""
-        return sum(usage.total for usage in self.models.values())
+    charged: Mapping[str, Usage] = {}
+    """Usage of other agents for this one, as their answers reported it."""
+    inherited: Sequence[InheritedBudget] = ()
+    """Budgets of other agents that the request has to keep, with what was used of them, as far as this agent knows."""
 
 
 NOTHING = Spent()

@@ -6,7 +6,7 @@ keeps it once. An answer is delivered in the same way, when no turn works on the
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from everlog.actors.agent.agent import Agent
@@ -29,7 +29,16 @@ from everlog.actors.mail.letters import (
 )
 from everlog.actors.ports.agent_constants import LATE_US
 from everlog.actors.ports.effects import Clock
-from everlog.events import AgentMessageSettled, Event, EverlogError, MessageOutcome, Record, UnknownAgent, UserMessage
+from everlog.events import (
+    AgentMessageSettled,
+    Event,
+    EverlogError,
+    MessageOutcome,
+    Record,
+    UnknownAgent,
+    Usage,
+    UserMessage,
+)
 
 if TYPE_CHECKING:
     from everlog.actors.postbox.known_letters import KnownLetters
@@ -89,7 +98,8 @@ class Postbox:
             lost: _Failures = []
             again: _Failures = []
             retries = self._made_retries()
-            dues = retries.ready(to_deliver(agent.agent_id, await agent.messages()), now)
+            rows = await agent.messages()
+            dues = retries.ready(to_deliver(agent.agent_id, rows, await _used(agent, rows)), now)
             # A few at a time: what is on the way waits in memory, here and at the receivers, until it is taken.
             for first in range(0, len(dues), LETTERS_AT_ONCE):
                 part = dues[first : first + LETTERS_AT_ONCE]
@@ -170,6 +180,16 @@ async def _background(agent: Agent) -> Sequence[MessageRow]:
     return await agent.rows("background") if agent.deriving.watched else ()
 
 
+async def _used(agent: Agent, rows: Sequence[MessageRow]) -> dict[int, Mapping[str, Usage]]:
+    """Return the tokens that answers took which are ready and whose questions carried budgets, by seq and by model."""
+    ready = [row["seq"] for row in rows if row["state"] == "ready" and row["budgets"]]
+    if not ready:
+        return {}
+    from everlog.actors.mail.inherited import used_for  # few agents have a budget
+
+    return {seq: await used_for(agent, seq) for seq in ready}
+
+
 async def _tell(agent: Agent, now: int) -> None:
     """Commit the messages to the background agent, if they are due at `now`, microseconds UTC."""
     for row in await _background(agent):
@@ -177,7 +197,8 @@ async def _tell(agent: Agent, now: int) -> None:
             # Imported here: few agents have one in the background.
             from everlog.actors.mail.background import to_tell
 
-            await agent.commit(to_tell(agent.agent_id, row, agent.records(row["cursor"] + 1)), turn=0, step=0)
+            told = to_tell(agent.agent_id, row, agent.records(row["cursor"] + 1))
+            await agent.commit(await agent.with_budgets(told), turn=0, step=0)
 
 
 async def wait_end(agent: Agent, timer: str) -> tuple[UserMessage, Sequence[Event]] | None:

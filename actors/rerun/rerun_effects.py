@@ -72,9 +72,10 @@ def shape_of(record: Record, then: Callable[[int], int] = int) -> RecordShape:
     """
     payload = msgspec.json.decode(upcast_record(record).payload)
     payload.pop("parts", None)  # the fingerprints of a request: its sha256 identifies it
-    if record.type == AgentMessageSent.kind:  # they end with the agent's own name, which is the fork's
-        payload.pop("hops", None)
-        payload.pop("waiting", None)
+    if record.type == AgentMessageSent.kind:
+        # The names end with the agent's own, which is the fork's, and a fork has used nothing of its budget yet.
+        for name in ("hops", "waiting", "budgets"):
+            payload.pop(name, None)
     payload |= {name: then(payload[name]) for name in _SEQS if payload.get(name)}
     if record.type == FunctionStarted.kind:
         payload.pop("key", None)

@@ -72,10 +72,11 @@ received AS (
 SELECT agent_id, as_of, seq, 'sent' AS direction, payload->>'to' AS other, text, recorded_at AS time, turn, task,
     nullif(expires_us, 0) AS expires_us, state, ended_seq, event_id::VARCHAR AS sent_id, NULL::BIGINT AS message,
     payload->>'hops' AS hops, payload->>'waiting' AS waiting, ended_turn, NULL AS answer,
-    (payload->>'from_seq')::BIGINT AS from_seq, (payload->>'to_seq')::BIGINT AS to_seq
+    (payload->>'from_seq')::BIGINT AS from_seq, (payload->>'to_seq')::BIGINT AS to_seq, payload->>'budgets' AS budgets
 FROM sent
 UNION ALL
 SELECT agent_id, as_of, seq, 'received', payload->>'sender', said, recorded_at, turn, seq, NULL, state, ended_seq,
     payload->>'sent', (payload->>'message')::BIGINT, payload->>'hops',
-    payload->>'waiting', NULL, answer, (payload->>'from_seq')::BIGINT, (payload->>'to_seq')::BIGINT
+    payload->>'waiting', NULL, answer, (payload->>'from_seq')::BIGINT, (payload->>'to_seq')::BIGINT,
+    payload->>'budgets'
 FROM received

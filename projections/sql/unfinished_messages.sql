@@ -73,13 +73,14 @@ SELECT o.agent_id, o.as_of, o.seq, 'sent' AS direction, o.payload->>'to' AS othe
     o.task, nullif(o.expires_us, 0) AS expires_us, CASE WHEN o.settled_seq IS NULL THEN 'pending' ELSE 'waiting' END AS state,
     o.settled_seq AS ended_seq, o.event_id::VARCHAR AS sent_id, NULL::BIGINT AS message, o.payload->>'hops' AS hops,
     o.payload->>'waiting' AS waiting, NULL::BIGINT AS ended_turn, NULL AS answer,
-    (o.payload->>'from_seq')::BIGINT AS from_seq, (o.payload->>'to_seq')::BIGINT AS to_seq
+    (o.payload->>'from_seq')::BIGINT AS from_seq, (o.payload->>'to_seq')::BIGINT AS to_seq,
+    o.payload->>'budgets' AS budgets
 FROM own o WHERE o.sent
 UNION ALL
 SELECT o.agent_id, o.as_of, o.seq, 'received', o.payload->>'sender', o.said, o.recorded_at, o.turn, o.seq, NULL,
     CASE WHEN t.working OR a.task IS NOT NULL THEN 'working' ELSE 'ready' END, NULL, o.payload->>'sent',
     (o.payload->>'message')::BIGINT, o.payload->>'hops', o.payload->>'waiting', NULL, t.answer,
-    (o.payload->>'from_seq')::BIGINT, (o.payload->>'to_seq')::BIGINT
+    (o.payload->>'from_seq')::BIGINT, (o.payload->>'to_seq')::BIGINT, o.payload->>'budgets'
 FROM own o JOIN answers t ON t.agent_id = o.agent_id AND t.as_of = o.as_of AND t.task = o.seq
     LEFT JOIN asked a ON a.agent_id = o.agent_id AND a.as_of = o.as_of AND a.task = o.seq
 WHERE NOT o.sent

@@ -7,6 +7,7 @@ import msgspec
 
 from everlog.actors.agent.agent_setup import Settings
 from everlog.actors.mail.background import to_tell
+from everlog.actors.mail.inherited import used_for
 from everlog.actors.mail.letters import Letter, ReplyLetter, to_deliver
 from everlog.events import AgentMessageSettled, UserMessage
 from tests.support.agent_world import World, completion, counted
@@ -19,28 +20,30 @@ def line(function: str, **arguments: Any) -> Callable[[bytes], str]:
 
 
 async def write_to_each_other(world: World) -> None:
-    """Write two agents with a label, one of which asked the other and got its answer."""
+    """Write two agents with a label, one of which asked the other within its budget, and got its answer."""
     settings = msgspec.structs.replace(
         world.settings, optional_functions=("message_agent", "ask_agent"), labels=("crew",)
     )
-    async with world.system.agent("zoe", settings):
+    async with world.system.agent("zoe", msgspec.structs.replace(settings, model="gpt-4o", verify_first=False)):
         pass
     world.model.lines = [line("ask_agent", name="zoe", message="When is dinner?")]
-    async with world.system.agent("yan", settings) as agent:
+    limited = msgspec.structs.replace(settings, model="gpt-4o", verify_first=False, day_tokens_max=1_000_000)
+    async with world.system.agent("yan", limited) as agent:
         await agent.receive(UserMessage(text="Ask zoe when dinner is."))
         await agent.run()
         [due] = to_deliver("yan", await agent.messages())
         await agent.commit([AgentMessageSettled(message=due.seq, outcome="delivered")], turn=agent.turn, step=0)
     assert isinstance(due.letter, Letter)
     world.model.lines = [line("send_message", message="At 8.")]
-    async with world.system.agent("zoe", settings) as agent:
+    async with world.system.agent("zoe") as agent:
         said, received = due.letter.input()
         await agent.receive(said, then=[received])
         await agent.run()
-        [answer] = to_deliver("zoe", await agent.messages())
+        [row] = rows = await agent.messages()
+        [answer] = to_deliver("zoe", rows, {row["seq"]: await used_for(agent, row["seq"])})
         await agent.commit([AgentMessageSettled(message=answer.seq, outcome="answered")], turn=agent.turn, step=0)
     assert isinstance(answer.letter, ReplyLetter)
-    async with world.system.agent("yan", settings) as agent:
+    async with world.system.agent("yan") as agent:
         row = next(row for row in await agent.messages() if row["seq"] == due.seq)
         said, ended = answer.letter.input(row)
         await agent.receive(said, then=[ended])

@@ -25,6 +25,7 @@ from everlog.events import (
     FunctionResult,
     Heartbeat,
     HeartbeatsPaused,
+    InheritedBudget,
     MemoryEdited,
     MessageSent,
     ModelReply,
@@ -273,12 +274,15 @@ def some_mail(
         settled = AgentMessageSettled(message=chance.choice([*sent, *received]), outcome="delivered")
         return [*some_turn(number, chance), (settled, number, 0)]
     if kind == "receive":
-        got = AgentMessageReceived(sender="bob", sent=str(number), waits=chance.random() < 0.8, message=9, hops=["bob"])
+        budgets = chance.choice([[], [InheritedBudget(agent="bob", tokens_max=7)]])
+        got = AgentMessageReceived(
+            sender="bob", sent=str(number), waits=chance.random() < 0.8, message=9, hops=["bob"], budgets=budgets
+        )
         rest = some_turn(number, chance)[1:]
         return [(UserMessage(text="q", agent="bob"), number, 0), (got, number, 0), *rest, (edit, number, 1)]
     message = AgentMessageSent(
         text="m", to="bob", call_id="c", expires_at=chance.choice([0, 10**9]), hops=["sam"],
-        task=chance.choice([0, *received]),
+        task=chance.choice([0, *received]), budgets=chance.choice([[], [InheritedBudget(agent="sam", cost_max=0.5)]]),
     )  # fmt: skip
     return [*some_turn(number, chance), (edit, number, 1), (message, number, 1)]
 
