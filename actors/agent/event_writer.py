@@ -35,8 +35,8 @@ class EventWriter:
     """Writer of one agent's log, one commit after the other. Tracks the turns that are not finished."""
 
     __slots__ = (
-        "_clock", "_ids", "_journal", "_keys", "_mailed", "_on_commit", "_runs", "_timed", "_turn", "_waiting",
-        "_writing", "agent_id", "head", "repeats",
+        "_clock", "_ids", "_journal", "_keys", "_mail_open", "_mailed", "_on_commit", "_runs", "_timed", "_turn",
+        "_waiting", "_writing", "agent_id", "head", "repeats",
     )  # fmt: skip
 
     def __init__(
@@ -48,6 +48,7 @@ class EventWriter:
         self._journal, self._clock, self._ids, self._on_commit = journal, ports.clock, ports.ids, on_commit
         self._turn = 0  # last opened turn
         self._timed = self._mailed = False  # True if a timer was ever set, or a message of agents sent or received
+        self._mail_open = True  # False: all messages between agents up to `head` are over
         self._waiting: list[tuple[int, str]] = []
         """Unfinished turns, oldest first: number, and id of the opening input (empty: resume from the log)."""
         self._keys: dict[str, str] = {}
@@ -112,11 +113,13 @@ class EventWriter:
             cause=first,
         )  # fmt: skip
         self._timed |= any(one.type in TIMED for one in drafts)
-        self._mailed |= any(one.type in MAILED for one in drafts)
+        mailed = any(one.type in MAILED for one in drafts)
+        self._mailed |= mailed
         commit = await self._journal.commit(self.agent_id, self.head, drafts)
         # A redelivered command added no records: position and open turns stay.
         if not commit.repeated:
             self.head += len(drafts)
+            self._mail_open |= mailed
             if _log.isEnabledFor(logging.INFO):
                 kinds = ", ".join(one.type for one in drafts)
                 _log.info("%r wrote seq %d to %d: %s", self.agent_id, self.head - len(drafts) + 1, self.head, kinds)
@@ -204,10 +207,14 @@ class EventWriter:
         return await self.rows("timers") if self._timed else ()
 
     async def messages(self) -> Sequence[Mapping[str, Any]]:
-        """Return the messages between this agent and others that are not over. Queries nothing if there was never
-        any.
+        """Return the messages between this agent and others that are not over. Queries nothing while no message can be
+        open: the query takes longer than a commit.
         """
-        return await self.rows("unfinished_messages") if self._mailed else ()
+        head = self.head
+        rows = await self.rows("unfinished_messages") if self._mailed and self._mail_open else ()
+        if not rows and self.head == head:  # else a message may have been committed meanwhile
+            self._mail_open = False
+        return rows
 
     def _closed(self, turns: Sequence[int]) -> None:
         self._waiting = [waiting for waiting in self._waiting if waiting[0] not in turns]

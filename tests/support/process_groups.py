@@ -47,7 +47,7 @@ def scheduler(config: pytest.Config, log: Any) -> Any:
 
         def add_node_collection(self, node: Any, collection: Sequence[str]) -> None:
             place = Path(node.workerinput[PLACE])
-            self._groups |= json.loads(place.read_text())
+            self._groups |= json.loads(place.read_text() or "{}")  # empty: the process could not collect its tests
             place.unlink()
             super().add_node_collection(node, collection)
 

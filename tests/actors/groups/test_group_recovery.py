@@ -137,7 +137,7 @@ WORDS = st.lists(st.text(alphabet="abc", min_size=1, max_size=3), min_size=1, ma
 WHAT = st.lists(st.sampled_from(["", "rest", "summary", "restart"]), max_size=4)
 
 
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=2, deadline=None)
 @given(rule=st.sampled_from(RULES), rounds=st.integers(1, 3), words=WORDS, disturbed=WHAT)
 @example(rule="dynamic", rounds=2, words=["a", "b", "c", "d"], disturbed=["", "summary", "", "restart"])
 def test_summaries_restarts_and_forks_do_not_change_what_a_group_does(

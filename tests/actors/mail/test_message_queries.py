@@ -10,22 +10,30 @@ import pytest
 from everlog.actors.agent.agent_setup import Settings
 from everlog.actors.api import open_system
 from everlog.projections import Projections
+from tests.support import virtual_time
+from tests.support.agents.writing_agents import Town
 
 AGENTS = 40
 
 
-def test_agents_that_write_at_once_share_their_queries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The limits of messages are checked with rows of a query for many agents: one query for each would be most of what
-    a message costs.
-    """
-    asked: list[int] = []
+@pytest.fixture
+def queries(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
+    """Return the queries from now on: name of the projection, and number of agents."""
+    made: list[tuple[str, int]] = []
     columns = Projections._columns
 
     def counting(engine: Projections, name: str, wanted: Sequence[Any]) -> Any:
-        asked.extend([len(wanted)] * (name == "agent_messages"))
+        made.append((name, len(wanted)))
         return columns(engine, name, wanted)
 
     monkeypatch.setattr(Projections, "_columns", counting)
+    return made
+
+
+def test_agents_that_write_at_once_share_their_queries(tmp_path: Path, queries: list[tuple[str, int]]) -> None:
+    """The limits of messages are checked with rows of a query for many agents: one query for each would be most of what
+    a message costs.
+    """
 
     async def main() -> None:
         names = [f"a{number}" for number in range(AGENTS)]
@@ -39,5 +47,28 @@ def test_agents_that_write_at_once_share_their_queries(tmp_path: Path, monkeypat
                 assert [record.type for record in sent.records].count("agent_message_sent") == 1
 
     asyncio.run(main())
+    asked = [agents for name, agents in queries if name == "agent_messages"]
     assert sum(asked) >= AGENTS
     assert len(asked) < AGENTS / 2, f"{len(asked)} queries"
+
+
+def test_an_agent_whose_messages_are_over_is_asked_for_none(queries: list[tuple[str, int]]) -> None:
+    """The open messages are not queried in later turns, until there is a message again, which is delivered."""
+
+    async def main() -> None:
+        town = Town()
+        sam, _ = await town.person("sam"), await town.person("bob")
+        await sam.send("ask bob (say (yes))")
+        await asyncio.sleep(10)
+        assert (town.states("sam"), town.states("bob")) == (["answered"], ["answered"])
+        queries.clear()
+        await sam.send("say (one)")
+        await sam.send("say (two)")
+        await asyncio.sleep(10)
+        assert [name for name, _ in queries if name == "unfinished_messages"] == []
+        await sam.send("ask bob (say (no))")
+        await asyncio.sleep(10)
+        assert (town.states("sam"), town.states("bob")) == (["answered"] * 2, ["answered"] * 2)
+        await town.leave()
+
+    virtual_time.run(main)

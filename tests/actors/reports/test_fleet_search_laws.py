@@ -156,7 +156,7 @@ async def compared(world: World, archive: ArchiveClient | None, chance: random.R
     return seen
 
 
-@pytest.mark.parametrize("seed", split(range(WORLDS), 2, label="fleet search", part="laws"))
+@pytest.mark.parametrize("seed", split(range(WORLDS), 1, label="fleet search", part="laws"))
 def test_a_search_by_words_is_the_searches_of_the_agents_merged(seed: int, tmp_path: Path) -> None:
     """Without an archive the results, their order, scores, number and passages are those of each agent's own search:
     of any store, at any moment, with any filters, for any page.
@@ -166,7 +166,7 @@ def test_a_search_by_words_is_the_searches_of_the_agents_merged(seed: int, tmp_p
         assert asyncio.run(compared(world, None, chance))
 
 
-@pytest.mark.parametrize("seed", split(range(WORLDS), 2, label="fleet search by meaning", part="laws"))
+@pytest.mark.parametrize("seed", split(range(WORLDS), 1, label="fleet search by meaning", part="laws"))
 def test_a_search_by_meaning_is_the_searches_of_the_agents_merged(seed: int, tmp_path: Path) -> None:
     """With an archive they are, too, also those of memories, documents and what was derived."""
     chance = random.Random(seed + 1000)
