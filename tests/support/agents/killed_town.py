@@ -87,18 +87,18 @@ PERSON = Settings(model="offline", optional_functions=NAMES, window=WINDOW)
 CREW = Settings(model="offline", optional_functions=NAMES, window=WINDOW, labels=("crew",))
 SCENES = {
     "message": Scene(
-        agents={"bob": PERSON, "sam": PERSON},
+        agents={"eve": PERSON, "sam": PERSON},
         first="sam",
-        order="ask bob (say (round {}))",
-        heard={"sam": "round {}", "bob": "say (round {})"},
-        said="bob: round {}",
+        order="ask eve (say (round {}))",
+        heard={"sam": "round {}", "eve": "say (round {})"},
+        said="eve: round {}",
         kinds=("question", "arrival", "delivered", "answer", "reply", "returned"),
         states=("answered",),
     ),
     "wait": Scene(
-        agents={"bob": PERSON, "sam": PERSON},
+        agents={"eve": PERSON, "sam": PERSON},
         first="sam",
-        order="ask bob (say (round {}))",
+        order="ask eve (say (round {}))",
         heard={},
         said="",
         kinds=("question", "arrival", "delivered", "reply", "answer", "returned"),
@@ -107,14 +107,14 @@ SCENES = {
         pause_s=1.2,
     ),
     "move": Scene(
-        agents={"bob": PERSON, "sam": PERSON},
+        agents={"eve": PERSON, "sam": PERSON},
         first="sam",
-        order="ask bob (say (round {}))",
-        heard={"sam": "round {}", "bob": "say (round {})"},
-        said="bob: round {}",
+        order="ask eve (say (round {}))",
+        heard={"sam": "round {}", "eve": "say (round {})"},
+        said="eve: round {}",
         kinds=("question", "arrival", "delivered", "answer", "reply", "returned", "move", "move2", "move3", "move4"),
         states=("answered",),
-        moves="bob",
+        moves="eve",
     ),
     "broadcast": Scene(
         agents={"bob": CREW, "eve": CREW, "sam": PERSON},
@@ -243,6 +243,7 @@ async def play(folder: str, shared: bool, life: Round) -> None:
             store.register(name, shared=True)
         await perform(OpenAgent, name, settings=settings)
         await perform(ResumeTurns, name)
+    assert not shared or len(set(map(store.partition_of, scene.agents))) == 2, "all agents are in one shard"
     await at_rest(store, life)
     if scene.moves:
         await moved(perform, scene.moves, shared=True)
