@@ -1,0 +1,116 @@
+"""Messages between agents in two shards of a Ray cluster, whose hosts are killed at every step of them."""
+
+import asyncio
+import json
+import os
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from everlog.actors.agent.local_system import LocalSystem
+from everlog.actors.agent_system import AgentSystem
+from everlog.actors.api import open_system
+from everlog.store import FileStore
+from tests.actors.mail.test_killed_messages import judge
+from tests.cluster.conftest import ends
+from tests.cluster.mail.armed_host import arm
+from tests.cluster.process_kills import actor, until
+from tests.support.agents.killed_town import ENDS, SCENES, Scene
+from tests.support.agents.writing_agents import obedient
+from tests.support.models.loopback_server import Loopback, Reply, serving
+
+KILLS = int(os.environ.get("EVERLOG_KILLS", "1"))
+"""Kills at each point: around and inside each commit."""
+ROUND_S = 90
+"""Seconds after which a round counts as stuck."""
+STEPS = {
+    "message": ("sam question", "eve arrival", "sam end", "eve answer", "sam reply", "eve end"),
+    "wait": ("sam question", "eve arrival", "sam end", "sam reply", "eve answer", "eve end"),
+    "broadcast": ("sam question", "bob arrival", "eve arrival", "sam end"),
+    "group": (
+        "team question", "bob arrival", "team end", "bob answer", "team reply", "team question2", "bob end",
+        "eve arrival", "team end2", "eve answer", "team reply2", "eve end",
+    ),
+}  # fmt: skip
+"""Commits with messages in a round of each scene, by agent and kind."""
+
+
+def obeying(endpoint: Loopback, scene: Scene) -> None:
+    """Let a server answer as the newest message of a request orders, and take its time for questions."""
+
+    def answer(_headers: dict[str, str], body: bytes) -> Reply:
+        newest = json.loads([one for one in json.loads(body)["messages"] if one["role"] == "user"][-1]["content"])
+        if scene.pause_s and newest["type"] == "agent_message" and "(" in newest["message"]:
+            threading.Event().wait(scene.pause_s)
+        return 200, obedient(body)
+
+    endpoint.answer = answer  # type: ignore[method-assign]
+
+
+def described(folder: Path, endpoint: Loopback) -> None:
+    """Describe the endpoint of the agents in a new store: one that a letter wakes in a new host has no caller."""
+    folder.mkdir()
+    models = f'[endpoints.obeying]\nurl = "{endpoint.url}"\nmodels = ["scripted"]\n'
+    (folder / "models.toml").write_text(models)
+
+
+def at_rest(folder: Path, scene: Scene, order: str, said: str) -> bool:
+    """Return True if the order was heard, no message is on its way, no turn is open, and `said` was said."""
+    store = FileStore(folder, lambda: 0)
+    system, left = LocalSystem(store), 0
+    for name in scene.agents:
+        view = system.view(name)
+        rows = view.rows("agent_messages")
+        left += sum(row["state"] in ("pending", "waiting", "working", "ready") for row in rows)
+        left += len(view.rows("open_turns"))
+        if name == scene.first:
+            words = {row["text"] for row in view.rows("recall_memory")}
+            left += order not in words or bool(said and said not in words)
+        view.close()
+    return not left
+
+
+async def armed(system: AgentSystem, stop: str, scene: Scene) -> Sequence[int]:
+    """Let both hosts die at a point; return their process ids."""
+    hosts = [actor(system, f"shard-00{number}") for number in (0, 1)]
+    return [await host.__ray_call__.remote(arm, stop, scene.wait_s) for host in hosts]
+
+
+async def play(folder: Path, name: str, plans: Sequence[str]) -> int:
+    """Play a round for each plan, whose host dies there, and one to its end. Return the number of kills."""
+    scene, kills = SCENES[name], 0
+    with serving() as endpoint:
+        obeying(endpoint, scene)
+        described(folder, endpoint)
+        async with open_system(folder, runtime="ray", placement="shared", shards=2) as system:
+            for agent, settings in scene.agents.items():
+                plain = {} if settings.members else {"model": "scripted", "verify_first": False}
+                await system.agent(agent, msgspec.structs.replace(settings, **plain))
+            first = await system.agent(scene.first)
+            for number, stop in enumerate([*plans, ""]):
+                order, said = scene.order.format(number), scene.said.format(number)
+                pids = await armed(system, stop, scene)
+                async with asyncio.timeout(ROUND_S):
+                    await first.send(order)
+                    await until(lambda: at_rest(folder, scene, order, said))  # noqa: B023 - called before the next round
+                died = [pid for pid in pids if ends(pid, 0)]
+                assert bool(died) == bool(stop), f"{len(died)} hosts died at {stop!r}"
+                kills += len(died)
+    assert judge(folder, len(plans) + 1, name) == len(plans) + 1
+    return kills
+
+
+@pytest.mark.ray
+@pytest.mark.long
+@pytest.mark.cluster
+@pytest.mark.parametrize(("name", "step"), [(name, step) for name, steps in STEPS.items() for step in steps])
+def test_a_host_is_killed_at_each_step_of_a_message(folder: Path, name: str, step: str) -> None:
+    """A host dies before, in and after the commit of a step: each message arrives once, each answer comes back once,
+    no wait is left, and no agent is stuck. EVERLOG_KILLS says how often at each point.
+    """
+    plans = [f"{step} {end}" for _ in range(KILLS) for end in ENDS]
+    kills = asyncio.run(play(folder, name, plans))
+    print(f"\n{name}, {step}: {kills} hosts killed in {len(plans)} rounds, each message and answer once")
