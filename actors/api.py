@@ -37,6 +37,7 @@ from everlog.actors.ports.ports import Ports
 from everlog.actors.ports.real_clock import make_store
 from everlog.actors.runtime import Placement
 from everlog.events import BadInput, ClusterError
+from everlog.store import folder_of, is_bucket_url
 
 RuntimeName = Literal["auto", "local", "ray"]
 RUNTIMES: Sequence[RuntimeName] = ("auto", "local", "ray")
@@ -72,7 +73,7 @@ async def open_system(
 ) -> AsyncIterator[AgentSystem]:
     """Open the agents of a store while the block runs.
 
-    - `store`: folder of the store; it is created if it does not exist.
+    - `store`: folder of the store, or its address as text (s3://BUCKET/PREFIX); it is created if it does not exist.
     - `runtime`: `local` runs agents in this process; `ray` joins a running cluster, or starts a cluster here while the
       block runs; `auto` joins a cluster if there is one and is `local` otherwise. None: EVERLOG_RUNTIME, else `auto`.
     - `tools`, `base_url`, `grants`: capabilities of the agents while the block runs: functions, endpoint of the model,
@@ -137,7 +138,7 @@ def _cluster() -> ModuleType:
 
 
 def _folder(store: str | Path) -> Path:
-    return Path(store).expanduser()
+    return folder_of(store) if isinstance(store, str) and is_bucket_url(store) else Path(store).expanduser()
 
 
 def place_of(asked: RuntimeName | None, root: Path) -> str:

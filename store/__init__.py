@@ -41,6 +41,8 @@ from everlog.store.base.names import (
     name_of,
     partition_of,
     shard_of,
+    store_address,
+    store_folder,
     typed,
     url_of,
 )
@@ -190,6 +192,8 @@ __all__ = [
     "stamp_of",
     "stats",
     "storage_warning",
+    "store_address",
+    "store_folder",
     "store_identity",
     "stream_of",
     "stream_of_block",

@@ -8,7 +8,6 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -25,7 +24,7 @@ from everlog.actors.hosting.process_memory import minimize_reserves, own_memory_
 from everlog.actors.ports.agent_constants import ARCHIVE_NICENESS, EMBED_AHEAD_RECORDS
 from everlog.actors.ports.real_clock import RealClock
 from everlog.events import ArchiveDown
-from everlog.store import ArchiveQuery, FileStore, restrict_process
+from everlog.store import ArchiveQuery, FileStore, restrict_process, store_folder
 
 METRICS_S = 10.0
 """Seconds between two updates of the metrics: each counts the files of the archive."""
@@ -41,13 +40,13 @@ class _LazyStore:
     """Store that is opened at its first use, because an actor's constructor must not fail."""
 
     def __init__(self, root: str) -> None:
-        self._root = Path(root)
+        self._root = root
         self._store: FileStore | None = None
 
     def opened(self) -> FileStore:
         """Return the store, opened. Raises StoreError."""
         if self._store is None:
-            self._store = FileStore(self._root, RealClock().now)
+            self._store = FileStore(store_folder(self._root), RealClock().now)
         return self._store
 
     def partitions(self) -> list[str]:
@@ -170,4 +169,4 @@ def archive_client_of(root: str, note: Callable[[str], None]) -> ClusterArchiveC
         return answers
 
     meant = message_meanings(_LazyStore(root).opened, note=note, ahead_from=EMBED_AHEAD_RECORDS)
-    return ClusterArchiveClient(send, meant, Reranker(Path(root), note=note))
+    return ClusterArchiveClient(send, meant, Reranker(store_folder(root), note=note))

@@ -12,7 +12,6 @@ import os
 import sys
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -44,7 +43,7 @@ from everlog.actors.hosting.timer_schedule import DueTimer
 from everlog.actors.ports.ports import Ports
 from everlog.actors.ports.real_clock import RealClock
 from everlog.events import ClusterError, EverlogError, Fenced, HostLost, Record
-from everlog.store import FileStore, StoreIdentity, restrict_process, store_identity
+from everlog.store import FileStore, StoreIdentity, restrict_process, store_folder, store_identity
 
 WireItem = StreamItem | EverlogError
 """Item of a host's stream. An error is a value, so that its type and fields survive the way between processes."""
@@ -90,7 +89,7 @@ class HostActor:
     async def ready(self) -> int:
         """Open the store, and return the process id; 0 if the agents were unloaded for good. Raises StoreError."""
         if not self._begun:
-            self._store = FileStore(Path(self._root), self._ports.clock.now)
+            self._store = FileStore(store_folder(self._root), self._ports.clock.now)
             self._begin()
             self._begun = True
         return 0 if self._left else os.getpid()
@@ -152,7 +151,7 @@ class HostActor:
 
     async def sight(self) -> StoreIdentity:
         """Return the store as this process sees it."""
-        return store_identity(Path(self._root))
+        return await asyncio.to_thread(store_identity, store_folder(self._root))
 
     async def perform(self, agent_id: str, command: Command, seen: int = 0) -> AsyncIterator[WireItem]:
         """Have an agent carry out a command, and yield what follows; an error is yielded as a value."""

@@ -8,7 +8,6 @@ The name of an actor only says where to look for a host; the epoch in a log says
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 from everlog.actors.agent.commands import Command, CommandResult, SessionCapabilities, StreamItem, WatchAgent
@@ -27,7 +26,7 @@ from everlog.actors.cluster.shared_actor import SharedActor
 from everlog.actors.hosting.command_batch import BatchCommand, BatchOutcome
 from everlog.actors.ports.agent_constants import ANSWER_S, CLOSE_S, START_S
 from everlog.events import BadInput, ClusterError, EverlogError
-from everlog.store import StoreIdentity, check_one_store, store_identity
+from everlog.store import StoreIdentity, check_one_store, store_folder, store_identity
 
 SLOT = "agent_slot"
 """Name of the Ray resource of which each dedicated host takes 1, if the nodes offer it."""
@@ -90,7 +89,7 @@ class RayHostProvider:
         """Return a host once it is ready. Raises ClusterError if it sees another store, RayError."""
         asked = handle.sight.remote(), handle.node.remote()
         sight: StoreIdentity = await asked[0]
-        check_one_store([store_identity(Path(self._root)), sight])
+        check_one_store([await asyncio.to_thread(store_identity, store_folder(self._root)), sight])
         pid = await handle.ready.remote()
         return HostHandle(ray_api.key_of(handle), pid, handle, sight.node, await asked[1])
 

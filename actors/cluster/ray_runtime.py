@@ -9,7 +9,6 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -35,7 +34,16 @@ from everlog.actors.ports.agent_constants import ACTIVATIONS_MAX, CLOSE_S, COMMA
 from everlog.actors.ports.ports import Ports, discard_note
 from everlog.actors.ports.real_clock import RealClock
 from everlog.events import EverlogError, HostLost
-from everlog.store import FileStore, block_of, check_storage, is_block, is_shared, restrict_process
+from everlog.store import (
+    FileStore,
+    block_of,
+    check_storage,
+    is_block,
+    is_shared,
+    restrict_process,
+    store_address,
+    store_folder,
+)
 
 LOOK_S = 2
 """Seconds without an answer after which a host's figures are left out."""
@@ -48,7 +56,7 @@ class SupervisorActor:
         restrict_process()
         clock = RealClock()
         self._root = root
-        self._store = store = FileStore(Path(root), clock.now)
+        self._store = store = FileStore(store_folder(root), clock.now)
         self._note = note = StructuredLogger("supervisor", ray_api.own_node(), clock=clock, environment=os.environ)
         self._places = RayHostProvider(root, idle_s)
         self._supervisor = Supervisor(
@@ -347,7 +355,7 @@ async def joined(store: FileStore, address: str, *, idle_s: float = IDLE_S, list
     StoreError for storage on which logs are not safe.
     """
     check_storage(store.root)
-    root = str(store.root.resolve())
+    root = store_address(store.root)
     own = not ray_api.connected()
     if own:
         ray_api.connect(root, address, listen)

@@ -6,7 +6,6 @@ Used by the host actors and by `ray_runtime`, through `ClusterBlockClient`.
 import asyncio
 import os
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -19,7 +18,7 @@ from everlog.actors.memory.shared_block_writer import SharedBlockWriter
 from everlog.actors.ports.ports import Ports, discard_note
 from everlog.actors.ports.real_clock import RealClock
 from everlog.events import StoreError
-from everlog.store import FileStore, restrict_process
+from everlog.store import FileStore, restrict_process, store_folder
 
 NewestBlocks = Mapping[str, SharedBlock | None]
 
@@ -74,7 +73,7 @@ class SharedBlockActor:
             clock = RealClock()
             note = StructuredLogger("blocks", ray_api.own_node(), clock=clock, environment=os.environ)
             ports = Ports(clock=clock, note=note)
-            self._opened = SharedBlockWriter(FileStore(Path(self._root), clock.now), ports, keeps=True)
+            self._opened = SharedBlockWriter(FileStore(store_folder(self._root), clock.now), ports, keeps=True)
         return self._opened
 
 
@@ -154,7 +153,7 @@ class ClusterBlockClient:
         """Return a writer that is used for reading only, and therefore owns no log."""
         if self._reading is None:
             clock = RealClock()
-            self._reading = SharedBlockWriter(FileStore(Path(self._root), clock.now), Ports(clock=clock))
+            self._reading = SharedBlockWriter(FileStore(store_folder(self._root), clock.now), Ports(clock=clock))
         return self._reading
 
 

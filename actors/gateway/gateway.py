@@ -37,6 +37,7 @@ from everlog.actors.ports import real_clock
 from everlog.actors.ports.agent_constants import BACKOFF_S, BACKOFF_S_MAX, MODEL_REPLIES_GATHER_S, OFFLINE, PAUSE_S_MAX
 from everlog.actors.ports.effects import NOTHING, Clock, DeltaCallback, Model, ModelResponse, Spent
 from everlog.events import BadInput, BadReply, ModelError, Usage
+from everlog.store import store_folder
 
 DROPPED_MAX = 1000
 """Calls for which cancelled requests are remembered, if the cancellation arrives before the call."""
@@ -340,7 +341,7 @@ class GatewayActor:
             limits = limits or limits_from(os.environ)
         except BadInput as error:
             self._unusable = str(error)
-        self._gateway = Gateway(limits=limits, root=Path(root))
+        self._gateway = Gateway(limits=limits, root=store_folder(root))
         self._gatherings: dict[str, RequestBatch] = {}
         self._dropped: OrderedDict[str, Sequence[int]] = OrderedDict()
         """Cancelled requests of calls that have not arrived yet."""

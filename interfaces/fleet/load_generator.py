@@ -19,7 +19,8 @@ from everlog.actors.ports.agent_constants import SEND_MESSAGE
 from everlog.actors.reply import SendOutcome
 from everlog.events import EverlogError, ModelError
 from everlog.projections import input_outcomes
-from everlog.store import FileStore, PartitionReader, Progress, is_shared, partition_of
+from everlog.store import Disk, FileStore, PartitionReader, Progress, is_shared, partition_of
+from everlog.store.base.disk import storage
 
 RETRIES_MAX = 20
 """Retries of a message that a full queue rejected; after these it counts as an error."""
@@ -308,11 +309,12 @@ def check(store: FileStore, names: Sequence[str], event_ids: Sequence[str]) -> L
 def store_bytes(store: FileStore, names: Sequence[str]) -> int:
     """Return the size of all files in the partitions that may hold these agents, in bytes."""
     folders = [store.partition(partition).path for partition in logs_of(store, names)]
-    return sum(_size(path) for folder in folders for path in folder.iterdir())
+    with storage("measure the logs in", store.root):
+        return sum(_size(store.disk, folder / name) for folder in folders for name in store.disk.names(folder))
 
 
-def _size(path: Path) -> int:
+def _size(disk: Disk, path: Path) -> int:
     try:
-        return path.stat().st_size
+        return disk.size(path)
     except FileNotFoundError:  # sealing or cleaning removed it meanwhile
         return 0

@@ -155,3 +155,15 @@ def url_of(root: Path) -> str:
         return ""
     scheme, *parts = root.parts[root.parts.index(BUCKETS) + 1 :]
     return f"{scheme}://{'/'.join(parts)}"
+
+
+def store_address(root: Path) -> str:
+    """Return the text by which every machine of a cluster finds the store in `root`: the address of its bucket, or the
+    folder, which all machines have at the same path.
+    """
+    return url_of(root) or str(root.resolve())
+
+
+def store_folder(address: str) -> Path:
+    """Return the folder of this machine for the result of `store_address` on any machine. Raises BadInput."""
+    return folder_of(address) if is_bucket_url(address) else Path(address)

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import msgspec
 
-from everlog.events import ClusterError, StoreError
-from everlog.store.base.names import url_of
-from everlog.store.stores.file_store import CONFIGURATION
+from everlog.events import ClusterError, EverlogError, StoreError
+from everlog.store.base.names import is_bucket_url, url_of
+from everlog.store.stores.file_store import CONFIGURATION, FileStore
 
 _MOUNTS = Path("/proc/self/mountinfo")
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
@@ -85,7 +85,9 @@ class StoreIdentity(msgspec.Struct, frozen=True):
     store_id: str
     """Id of the store; empty if there is no store."""
     mount: Mount | None
-    """Mount of the store; None if the system does not report mounts."""
+    """Mount of the store; None if the system does not report mounts, or if the store is in a bucket."""
+    fault: str = ""
+    """Reason why a store in a bucket cannot be opened from this process; empty if it can, and for folders."""
 
 
 def mount_of(path: Path, text: str | None = None) -> Mount | None:
@@ -136,7 +138,7 @@ def unsafe(mount: Mount) -> str:
 
 def storage_warning(path: Path, text: str | None = None) -> str:
     """Return a warning about keeping a store in `path`; empty if there is none. `text` is as for `mount_of`."""
-    mount = mount_of(path, text)
+    mount = None if url_of(path) else mount_of(path, text)
     if mount is None:
         return ""
     if mount.kind in _IN_MEMORY:
@@ -153,11 +155,8 @@ def check_storage(path: Path, text: str | None = None) -> None:
 
     `text` is as for `mount_of`. Writes nothing.
     """
-    if url := url_of(path):
-        raise StoreError(
-            f"{url} is in a bucket, and a cluster does not run on a bucket yet: its address is a file. "
-            f"Nothing was started. Run its agents in one process at a time (--runtime local). {INSTEAD}"
-        )
+    if url_of(path):  # `FileStore.create` tries what a bucket can do
+        return
     mount = mount_of(path, text)
     reason = unsafe(mount) if mount is not None else ""
     if mount is not None and reason:
@@ -171,8 +170,11 @@ def store_identity(root: Path, text: str | None = None) -> StoreIdentity:
     """Return the store in `root` as this process sees it. Never raises: missing facts are empty. `text` is as for
     `mount_of`.
 
-    Call it on every host, and pass all results to `check_one_store`.
+    Call it on every host, and pass all results to `check_one_store`. For a store in a bucket it asks the service.
     """
+    if url := url_of(root):
+        store_id, fault = _opened(root)
+        return StoreIdentity(url, os.uname().nodename, _machine(), 0, 0, store_id, None, fault)
     path = root / CONFIGURATION
     device = inode = 0
     store_id = ""
@@ -183,6 +185,14 @@ def store_identity(root: Path, text: str | None = None) -> StoreIdentity:
     except (OSError, msgspec.DecodeError, UnicodeDecodeError):
         pass
     return StoreIdentity(str(root), os.uname().nodename, _machine(), device, inode, store_id, mount_of(root, text))
+
+
+def _opened(root: Path) -> tuple[str, str]:
+    """Return the id of the store, and the reason why it cannot be opened; one of them is empty."""
+    try:
+        return FileStore(root, lambda: 0).store_id, ""
+    except EverlogError as error:
+        return "", str(error)
 
 
 class _StoreIdField(msgspec.Struct):
@@ -224,6 +234,8 @@ def _another(sight: StoreIdentity, first: StoreIdentity) -> str:
     """Return the reason why `sight` is not the store of `first`: no store, another store, or a copy; else an empty
     text.
     """
+    if is_bucket_url(sight.root):
+        return _another_bucket(sight, first)
     where = f"node {sight.node} finds {{}} in {sight.root}{_on(sight)}"
     if not sight.store_id:
         return f"{where.format('no store')}: mount there the storage of the other nodes, at the same path"
@@ -233,6 +245,17 @@ def _another(sight: StoreIdentity, first: StoreIdentity) -> str:
     same_device = sight.machine != first.machine or sight.device == first.device or not _local(sight)
     if sight.inode != first.inode or not same_device:
         return f"{where.format('a copy of the store')}, which would diverge from it: mount one storage on all nodes"
+    return ""
+
+
+def _another_bucket(sight: StoreIdentity, first: StoreIdentity) -> str:
+    """Return what `_another` does, for a store in a bucket."""
+    cure = "give all nodes the same AWS_ variables, the credentials among them"
+    if not sight.store_id:
+        return f"node {sight.node} cannot open the store {sight.root} ({sight.fault.rstrip('.')}): {cure}"
+    if sight.store_id != first.store_id:
+        found = f"the store {sight.store_id} instead of {first.store_id}, which node {first.node} has,"
+        return f"node {sight.node} finds {found} in {sight.root}: {cure}"
     return ""
 
 

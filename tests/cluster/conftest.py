@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from everlog.actors.cluster.ray_address import namespace, prepare
+from everlog.store import store_address
 from tests.contract.agent_contract import AgentContract
 
 ENDS_MS = 30_000
@@ -52,10 +53,10 @@ def stop_actors(root: Path) -> None:
     import ray
 
     names = [found["name"] for found in ray.util.list_named_actors(all_namespaces=True)
-             if found["namespace"] == namespace(str(root.resolve()))]  # fmt: skip
+             if found["namespace"] == namespace(store_address(root))]  # fmt: skip
     for name in sorted(names, key=lambda name: name != "supervisor"):
         try:
-            ray.kill(ray.get_actor(name, namespace=namespace(str(root.resolve()))))
+            ray.kill(ray.get_actor(name, namespace=namespace(store_address(root))))
         except ValueError:  # the actor has ended meanwhile
             pass
 

@@ -68,19 +68,21 @@ class World:
 
 
 @asynccontextmanager
-async def world(nodes: Nodes, folder: Path, load: Load) -> AsyncIterator[World]:
-    """Open a world whose agents, shared and dedicated ones, have been created."""
-    paid = folder / "paid"
+async def world(nodes: Nodes, folder: Path, load: Load, store: str = "") -> AsyncIterator[World]:
+    """Open a world whose agents, shared and dedicated ones, have been created. `store`: its address; empty: it is in
+    `folder`.
+    """
+    paid, store = folder / "paid", store or str(folder / "store")
     with serving((200, "")) as endpoint:
         pays(endpoint)
         options: dict[str, Any] = {"base_url": endpoint.url, "tools": [payer(paid)]}
-        async with open_system(folder / "store", runtime="ray", placement="shared", shards=SHARDS, **options) as system:
+        async with open_system(store, runtime="ray", placement="shared", shards=SHARDS, **options) as system:
             try:
                 await load.create(system)
                 yield World(system, load, nodes, paid)
             finally:
                 nodes.remember()
-                stop_actors(folder / "store")
+                stop_actors(system.store.root)
 
 
 async def hosts_are_killed(world: World) -> None:

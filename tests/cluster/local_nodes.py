@@ -2,7 +2,7 @@
 
 import os
 import signal
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -33,16 +33,28 @@ AGENTS = ("ray::DashboardA", "ray::RuntimeEnv")
 """Ray processes that outlive a killed raylet for longer than a test waits."""
 
 
+Machine = Callable[[int], dict[str, str]]
+"""Function from the number of a node to the variables in which its environment differs from that of this process."""
+
+
+def same_machine(_: int) -> dict[str, str]:
+    """Return no variables: the nodes share what this process has."""
+    return {}
+
+
 class Nodes:
     """A head and its workers, as real processes."""
 
-    def __init__(self, workers: int, slots: int) -> None:
-        """Start the cluster; `slots` is the number of hosts that fit on a worker."""
+    def __init__(self, workers: int, slots: int, machine: Machine = same_machine) -> None:
+        """Start the cluster; `slots` is the number of hosts that fit on a worker, `machine` returns the environment of
+        each node by its number. The head is 0.
+        """
         self._slots = slots
+        self._machine = machine
         self._others = descendants(os.getpid())
         self._seen: dict[int, tuple[int, str]] = {}
         """Every process that was seen, by process id: its start time and its name."""
-        self._nodes: list[Any] = []
+        self.all_nodes: list[Any] = []
         """All nodes that were started, ended ones included."""
         self.workers: list[Any] = []
         self.begin(workers)
@@ -51,9 +63,10 @@ class Nodes:
         """Start a new head with workers."""
         from ray.cluster_utils import Cluster
 
-        arguments = {"num_cpus": 0, "object_store_memory": STORE_BYTES, "include_dashboard": False}
+        arguments = {"num_cpus": 0, "object_store_memory": STORE_BYTES, "include_dashboard": False,
+                     "env_vars": self._machine(len(self.all_nodes))}  # fmt: skip
         self._cluster = Cluster(initialize_head=True, shutdown_at_exit=False, head_node_args=arguments)
-        self._nodes.append(self.head)
+        self.all_nodes.append(self.head)
         for _ in range(workers):
             self.add()
 
@@ -70,9 +83,10 @@ class Nodes:
     def add(self) -> Any:
         """Start a worker."""
         node = self._cluster.add_node(
-            num_cpus=1, object_store_memory=STORE_BYTES, resources={"agent_slot": self._slots}
-        )
-        self._nodes.append(node)
+            num_cpus=1, object_store_memory=STORE_BYTES, resources={"agent_slot": self._slots},
+            env_vars=self._machine(len(self.all_nodes)),
+        )  # fmt: skip
+        self.all_nodes.append(node)
         self.workers.append(node)
         return node
 
@@ -131,7 +145,7 @@ class Nodes:
     def close(self) -> None:
         """End everything. Kill processes that are left, and raise AssertionError with their names."""
         self.remember()
-        for node in self._nodes:
+        for node in self.all_nodes:
             for started in node.all_processes.values():
                 for info in started:
                     info.process.kill()
@@ -155,14 +169,14 @@ def _title(pid: int) -> bytes:
 
 
 @contextmanager
-def cluster_of(workers: int, slots: int) -> Iterator[Nodes]:
+def cluster_of(workers: int, slots: int, machine: Machine = same_machine) -> Iterator[Nodes]:
     """Run a cluster while the block runs, with RAY_ADDRESS set. At the end no process of it may be left."""
     with pytest.MonkeyPatch.context() as patch, TemporaryDirectory(prefix="nodes") as folder:
         patch.setenv("RAY_TMPDIR", folder)  # so that no other process on this machine joins this cluster
         for name, value in QUICK.items():
             patch.setenv(name, value)
         prepare(Path("tests"), "nobody")
-        nodes = Nodes(workers, slots)
+        nodes = Nodes(workers, slots, machine)
         patch.setenv("RAY_ADDRESS", nodes.address)
         try:
             yield nodes

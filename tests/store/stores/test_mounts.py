@@ -199,3 +199,15 @@ def test_what_this_process_sees(tmp_path: Path) -> None:
     assert "no store" in sharing_fault([seen["a"], seen["c"]])
     assert "no store" in sharing_fault([seen["a"], seen["d"]])
     assert msgspec.json.decode(msgspec.json.encode(seen["a"]), type=StoreIdentity) == seen["a"]
+
+
+def test_nodes_that_share_a_bucket() -> None:
+    """Machines that open one store in a bucket share it, wherever their own folders are; a node that cannot open it is
+    named with the reason, and so is one whose service has another store at that address.
+    """
+    one, two = (StoreIdentity("s3://b/p", node, f"boot-{node}", 0, 0, "store-1", None) for node in ("one", "two"))
+    assert sharing_fault([one, two]) == ""
+    reason = sharing_fault([one, msgspec.structs.replace(two, store_id="", fault="the credentials are refused.")])
+    assert reason.startswith("node two cannot open the store s3://b/p (the credentials are refused): give all nodes")
+    other = msgspec.structs.replace(two, store_id="store-2")
+    assert "finds the store store-2 instead of store-1" in sharing_fault([one, other])
