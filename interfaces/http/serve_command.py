@@ -19,7 +19,6 @@ from everlog.interfaces.common.error_output import complain
 from everlog.interfaces.common.front_end import CommandEnvironment
 from everlog.interfaces.common.open_store import root_of, store_of
 from everlog.interfaces.output import json_shapes
-from everlog.store import url_of
 
 if TYPE_CHECKING:
     from everlog.interfaces.http.core.service import HttpOptions
@@ -40,11 +39,6 @@ def serve(args: Namespace, world: CommandEnvironment, *, announce: Callable[[str
     from everlog.interfaces.http.core.keys import KeyRing
     from everlog.interfaces.http.core.service import HttpLimits, HttpOptions
 
-    if url := url_of(root_of(args)):
-        raise UsageError(
-            f"`everlog serve` does not run on {url} yet: the locks by which servers share webhooks are on one machine. "
-            "Nothing was started. Serve a store on a disk."
-        )
     store_of(args, world, create=True)
     is_public = args.host not in LOOPBACK
     if is_public and not [key for key in KeyRing(root_of(args)).all() if key.is_valid(world.clock.now())]:

@@ -259,6 +259,6 @@ def _end_of(parts: Sequence[ListedObject]) -> int:
 
 def foreign_keys(keys: Iterable[str]) -> list[str]:
     """Return the keys that no store writes, sorted."""
-    ours = ("agents/", "names/", "log/", "parts/", *(f"{folder}/" for folder in SIDE_FOLDERS))
+    ours = ("agents/", "names/", "log/", "parts/", "claims/", *(f"{folder}/" for folder in SIDE_FOLDERS))
     names = {"everlog.json", "copying.json", FOLDER, *SIDE_FILES}
     return sorted(key for key in keys if not key.startswith(ours) and key not in names)

@@ -64,10 +64,9 @@ async def resume_webhook(call: HttpCall) -> WebhookShape:
     webhook, files = await _found(call), call.service.webhook_files
 
     def resume() -> None:
-        with files.held(webhook.id) as mine:  # no server delivers for a parked webhook
-            state = files.state(webhook.id)
-            if mine and state is not None and state.parked:
-                files.save(webhook.id, msgspec.structs.replace(state, parked=False, failing_since=None))
+        state = files.state(webhook.id)
+        if state is not None and state.parked:  # if that has changed meanwhile, another server has resumed it
+            files.change(webhook.id, state, msgspec.structs.replace(state, parked=False, failing_since=None))
 
     await call.service.ports.aside(resume)
     return await _shape(call, webhook)

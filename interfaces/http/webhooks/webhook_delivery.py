@@ -1,8 +1,9 @@
 """Deliver the records of the feed to webhooks: in order, at least once, by one server of all in front of a store.
 
-A server delivers for the webhooks whose locks it holds; when it dies the system releases them, and another one takes
-over. Before the first try the portion is made durable with its id, and only an acknowledgement moves the position: so
-every try of a portion has the same id and the same records, whichever server makes it.
+A server delivers for the webhooks whose rights it has: locks in a folder, which the system releases when the server
+dies, and claims in a bucket, which others take when they are not renewed. Before the first try the portion is durable
+with its id, and only an acknowledgement moves the position: so every try of a portion has the same id and the same
+records, whichever server makes it.
 """
 
 import asyncio
@@ -18,12 +19,20 @@ from everlog.actors.ports.ports import Ports
 from everlog.events import EverlogError, Record
 from everlog.events.times import MICROSECONDS, moment
 from everlog.interfaces.http.core.tenants import TenantNames
-from everlog.interfaces.http.webhooks.webhook_files import PendingPortion, Webhook, WebhookFiles, WebhookState
+from everlog.interfaces.http.webhooks.webhook_files import (
+    DeliveryRight,
+    PendingPortion,
+    Webhook,
+    WebhookFiles,
+    WebhookState,
+)
 from everlog.interfaces.http.webhooks.webhook_sender import WebhookSend, signed_headers
 from everlog.interfaces.wire.feed import WebhookBody, WebhookData
 
 SCAN_S = 1.0
 """Seconds between two looks for webhooks without a server that delivers."""
+BUCKET_SCAN_S = 10.0
+"""The same in a bucket, where each look takes some requests, which are paid for."""
 FIRST_WAIT_S = 1.0
 """Seconds before the second try; each later wait is twice as long."""
 WAIT_MAX_S = 900.0
@@ -53,6 +62,8 @@ class WebhookDeliveries:
         self, files: WebhookFiles, feed: StoreFeed, ports: Ports, send: WebhookSend, chance: Callable[[], float]
     ) -> None:
         """`chance` returns a number from 0 to 1."""
+        self._server = ports.ids.new(ports.clock.now())
+        self._rights: dict[str, DeliveryRight] = {}
         self._files, self._feed, self._ports, self._send, self._chance = files, feed, ports, send, chance
         self._work: dict[str, asyncio.Task[None]] = {}
         self._task: asyncio.Task[None] | None = None
@@ -75,7 +86,7 @@ class WebhookDeliveries:
                 await self._scan()
             except EverlogError as error:
                 _log.error("the webhooks of the store cannot be read: %s", error)
-            await self._ports.sleep(SCAN_S)
+            await self._ports.sleep(BUCKET_SCAN_S if self._files.is_in_bucket else SCAN_S)
 
     async def _scan(self) -> None:
         webhooks = await self._ports.aside(self._files.all)
@@ -91,19 +102,37 @@ class WebhookDeliveries:
                 self._work[webhook.id] = task
                 task.add_done_callback(partial(self._done, webhook.id))
         self.counts.parked, self.counts.total = parked, len(webhooks)
+        self._rights = {webhook.id: self._rights[webhook.id] for webhook in webhooks if webhook.id in self._rights}
 
     def _done(self, webhook_id: str, _task: "asyncio.Task[None]") -> None:
         self._work.pop(webhook_id, None)
 
     async def _held(self, webhook: Webhook) -> None:
         """Deliver for a webhook if no other server does, until it is parked or removed."""
-        with self._files.held(webhook.id) as mine:
-            if not mine:
-                return
+        loop = asyncio.get_running_loop()
+        right = self._rights.setdefault(webhook.id, self._files.right(webhook.id, self._server, loop.time))
+        taking = asyncio.ensure_future(self._ports.aside(right.take))
+        try:
             try:
-                await _Delivery(webhook, self).run()
-            except EverlogError as error:  # tried again at the next look
-                _log.error("webhook %s: %s", webhook.id, error)
+                if await asyncio.shield(taking):
+                    await self._deliver_while(right, _Delivery(webhook, self))
+            finally:  # also if this server stops while it takes the right
+                if await taking:
+                    await self._ports.aside(right.free)
+        except EverlogError as error:  # tried again at the next look
+            _log.error("webhook %s: %s", webhook.id, error)
+
+    async def _deliver_while(self, right: DeliveryRight, delivery: "_Delivery") -> None:
+        """Deliver until the webhook is parked or removed, or this server has lost the right. Raises EverlogError."""
+        running = asyncio.get_running_loop().create_task(delivery.run())
+        try:
+            while not (await asyncio.wait([running], timeout=right.beat_s))[0]:
+                if not await self._ports.aside(right.keep):
+                    return
+            running.result()
+        finally:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
 
     # What a delivery needs of its server.
 
@@ -139,7 +168,7 @@ class WebhookDeliveries:
 
 
 class _Gone(Exception):
-    """The webhook was removed or parked."""
+    """The webhook was removed or parked, or another server delivers."""
 
 
 class _Delivery:
@@ -239,6 +268,8 @@ class _Delivery:
             raise _Gone
 
     async def _save(self, **changes: object) -> None:
-        await self._check()
-        self._state = msgspec.structs.replace(self._state, **changes)
-        await self._aside(self._server.files.save, self._webhook.id, self._state)
+        """Change the state. Raises _Gone if it was removed, or changed by another server."""
+        after = msgspec.structs.replace(self._state, **changes)
+        if not await self._aside(self._server.files.change, self._webhook.id, self._state, after):
+            raise _Gone
+        self._state = after

@@ -2,24 +2,26 @@
 
     <root>/webhooks/<id>.json     what was asked for, and the secret; never changes
     <root>/webhooks/<id>.state    position, and the portion that is being delivered
-    <root>/webhooks/<id>.lock     held by the server that delivers
+    <root>/webhooks/<id>.lock     held by the server that delivers; of a store in a bucket: claims/webhook-<id>
 
-Only the holder of the lock writes the state. All files are private to the owner of the store, as its other secrets are.
+The state is changed only by who knows what it was: a server that lost its webhook to another one cannot set it back.
+All files are private to the owner of the store, as its other secrets are.
 """
 
 import fcntl
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import msgspec
 
 from everlog.events import CorruptLog
-from everlog.store import names_beside, read_whole, remove_whole, stamp_of, write_whole
+from everlog.store import names_beside, read_whole, remove_whole, stamp_of, url_of, write_whole
 from everlog.store.base.disk import storage
 from everlog.store.base.permissions import create_file
+from everlog.store.stores import claims
+from everlog.store.stores.side_files import side_files_of
 
 FOLDER = "webhooks"
 T = TypeVar("T")
@@ -61,15 +63,36 @@ class WebhookState(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     parked: bool = False
 
 
+class DeliveryRight(Protocol):
+    """The right to deliver for one webhook, which one server has at a time. Methods raise StoreError."""
+
+    beat_s: float | None
+    """Seconds after which the holder calls `keep` again; None: never."""
+
+    def take(self) -> bool:
+        """Return True if this server may deliver now."""
+        ...
+
+    def keep(self) -> bool:
+        """Return True if this server still has the right."""
+        ...
+
+    def free(self) -> None:
+        """Let another server take the right at once."""
+        ...
+
+
 class WebhookFiles:
     """The webhooks of one store."""
 
     def __init__(self, root: Path) -> None:
+        self._root = root
         self._folder = root / FOLDER
+        self.is_in_bucket = bool(url_of(root))
 
     def add(self, webhook: Webhook, position: str) -> None:
         """Add a webhook, durably. Raises StoreError."""
-        self.save(webhook.id, WebhookState(position=position))
+        self._write(self._folder / f"{webhook.id}.state", WebhookState(position=position))
         self._write(self._folder / f"{webhook.id}.json", webhook)
 
     def all(self) -> list[Webhook]:
@@ -92,40 +115,102 @@ class WebhookFiles:
         """Return the state of a webhook; None if it was removed."""
         return self._read(self._folder / f"{webhook_id}.state", WebhookState)
 
-    def save(self, webhook_id: str, state: WebhookState) -> None:
-        """Write the state of a webhook, durably. The caller holds its lock. Raises StoreError."""
-        self._write(self._folder / f"{webhook_id}.state", state)
+    def change(self, webhook_id: str, before: WebhookState, after: WebhookState) -> bool:
+        """Replace the state `before`, durably. Return False if it is another one, or the webhook was removed. Raises
+        StoreError.
+        """
+        path = self._folder / f"{webhook_id}.state"
+        files = side_files_of(path)
+        found = files.read(path)
+        return found is not None and self._parsed(path, found[0], WebhookState) == before and files.replace(
+            path, _content(after), found
+        )  # fmt: skip
 
     def remove(self, webhook_id: str) -> None:
         """Remove a webhook: no server begins another delivery."""
         for ending in ("json", "state"):
             remove_whole(self._folder / f"{webhook_id}.{ending}")
-        with storage("remove a webhook in", self._folder):  # the id is never used again, so the lock's file can go too
-            (self._folder / f"{webhook_id}.lock").unlink(missing_ok=True)
+        remove_whole(self._lock(webhook_id))  # the id is never used again
 
-    @contextmanager
-    def held(self, webhook_id: str, *, wait: bool = False) -> Iterator[bool]:
-        """Hold the lock of a webhook while the block runs. Yield False if another server holds it."""
-        with storage("lock a webhook in", self._folder):
-            fd = create_file(self._folder / f"{webhook_id}.lock", os.O_RDWR)
-        try:
-            try:
-                fcntl.flock(fd, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-                mine = True
-            except BlockingIOError:
-                mine = False
-            yield mine
-        finally:
-            os.close(fd)
+    def right(self, webhook_id: str, server: str, now_s: Callable[[], float]) -> DeliveryRight:
+        """Return the right of a server to deliver for a webhook, not taken yet. `server` is another text for each
+        server; `now_s` returns seconds of a clock that never goes back.
+        """
+        path = self._lock(webhook_id)
+        if not self.is_in_bucket:
+            return LockedFile(path)
+        who = f"process {os.getpid()} on {os.uname().nodename}"
+        return ClaimedObject(claims.Claim(side_files_of(path), path, server, who, now_s))
+
+    def _lock(self, webhook_id: str) -> Path:
+        if self.is_in_bucket:
+            return self._root / claims.FOLDER / f"webhook-{webhook_id}"
+        return self._folder / f"{webhook_id}.lock"
 
     def _read(self, path: Path, kind: type[T]) -> T | None:
         content = read_whole(path)
-        if content is None:
-            return None
+        return None if content is None else self._parsed(path, content, kind)
+
+    def _parsed(self, path: Path, content: bytes, kind: type[T]) -> T:
         try:
             return msgspec.json.decode(content, type=kind)
         except msgspec.MsgspecError as error:
             raise CorruptLog(f"{path} is damaged ({error}): restore it, or remove the webhook.") from error
 
     def _write(self, path: Path, value: object) -> None:
-        write_whole(path, msgspec.json.format(msgspec.json.encode(value), indent=1) + b"\n")
+        write_whole(path, _content(value))
+
+
+def _content(value: object) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(value), indent=1) + b"\n"
+
+
+class LockedFile:
+    """The right in a folder: the lock of a file, which the system takes from a process that ends."""
+
+    beat_s: float | None = None
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._fd = -1
+
+    def take(self) -> bool:
+        """Lock the file if nobody has; see `DeliveryRight`."""
+        with storage("lock a webhook in", self._path.parent):
+            fd = create_file(self._path, os.O_RDWR)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(fd)
+            return False
+        self._fd = fd
+        return True
+
+    def keep(self) -> bool:
+        """Return True: the lock stays until it is freed."""
+        return True
+
+    def free(self) -> None:
+        """Unlock the file."""
+        os.close(self._fd)
+
+
+class ClaimedObject:
+    """The right in a bucket: a claim, which another server takes from one that has gone."""
+
+    beat_s: float | None = claims.BEAT_S
+
+    def __init__(self, claim: claims.Claim) -> None:
+        self._claim = claim
+
+    def take(self) -> bool:
+        """Take the claim if it is free; see `DeliveryRight`."""
+        return not self._claim.take()
+
+    def keep(self) -> bool:
+        """Renew the claim."""
+        return self._claim.keep()
+
+    def free(self) -> None:
+        """Free the claim."""
+        self._claim.free()

@@ -146,7 +146,8 @@ def test_waits_grow_and_a_day_without_success_parks_the_webhook(
         await asyncio.sleep(10_000)
         assert len(tries) == count
         good.append(True)
-        another.files.save("one", msgspec.structs.replace(another.state(), parked=False, failing_since=None))
+        resumed = msgspec.structs.replace(another.state(), parked=False, failing_since=None)
+        assert another.files.change("one", another.state(), resumed)
         await asyncio.sleep(200)
         assert tries[count][1] == tries[0][1]
         assert another.state().failing_since is None

@@ -1,5 +1,6 @@
 """Commands on a store in a bucket, behind the real protocol on loopback."""
 
+import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -96,16 +97,13 @@ def test_a_store_is_copied_into_a_bucket_and_back(home: Path, capsys: pytest.Cap
     assert "is not empty" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("words", [["serve"], ["up"]])
-def test_commands_that_need_files_refuse_a_bucket(
-    words: list[str], home: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """A server and a cluster refuse a bucket with the reason, name it by its address, and start nothing."""
-    assert main(["--store", URL, *words]) != 0
-    told = capsys.readouterr().err
-    assert "s3://bucket/commands" in told
-    assert "Nothing was started" in told
-    assert ".cache" not in told
+def test_a_load_test_runs_on_a_bucket(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`everlog fleet` counts the messages and the bytes of a store in a bucket, for agents that share logs."""
+    words = ["fleet", "--here", "--agents", "2", "--messages", "1", "--placement", "shared", "--json"]
+    assert main(["--store", "s3://bucket/fleet", *words]) == 0
+    report = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert (report["lost"], report["doubled"]) == (0, 0)
+    assert report["bytes_per_message"] > 0
 
 
 def test_errors_name_the_address(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
