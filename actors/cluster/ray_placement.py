@@ -23,6 +23,7 @@ from everlog.actors.cluster.host_actors import DedicatedActor, WireItem
 from everlog.actors.cluster.outcome_codec import unpacked
 from everlog.actors.cluster.placement import CommandErrors, HostedPartition, HostHandle, RetiredHost
 from everlog.actors.cluster.shared_actor import SharedActor
+from everlog.actors.hosting.cluster_status import HostStatus, NodeStatus
 from everlog.actors.hosting.command_batch import BatchCommand, BatchOutcome
 from everlog.actors.ports.agent_constants import ANSWER_S, CLOSE_S, START_S
 from everlog.events import BadInput, ClusterError, EverlogError
@@ -183,6 +184,22 @@ class RayHostProvider:
 
 def _names_of(node: Mapping[str, Any]) -> tuple[str, str]:
     return node["NodeManagerAddress"], node["NodeManagerHostname"]
+
+
+def node_status(seen: Mapping[str, Any], hosts: Sequence[HostStatus]) -> NodeStatus:
+    """Return the figures of a node, from Ray's description and the hosts on the node."""
+    offers = seen.get("Resources", {})
+    mine = [host for host in hosts if host.node == seen["NodeManagerAddress"]]
+    slots = int(offers.get(SLOT, 0))
+    return NodeStatus(
+        node=seen["NodeManagerAddress"],
+        lives=bool(seen["Alive"]),
+        hosts=len(mine),
+        slots_used=min(len(mine), slots),
+        slots=slots,
+        memory_used_bytes=sum(host.memory_bytes for host in mine),
+        memory_bytes=int(offers.get("memory", 0)),
+    )
 
 
 async def stream_command(placed: HostHandle, agent_id: str, command: Command, seen: int) -> AsyncIterator[StreamItem]:

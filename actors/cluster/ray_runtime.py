@@ -20,12 +20,12 @@ from everlog.actors.cluster.cluster_errors import dead_cluster, left_cluster_err
 from everlog.actors.cluster.gateway_client import GatewayClient
 from everlog.actors.cluster.pickling import pack
 from everlog.actors.cluster.placement import HostedPartition, HostHandle, HostLookup
-from everlog.actors.cluster.ray_placement import SLOT, RayHostProvider, stream_command, stream_commands
+from everlog.actors.cluster.ray_placement import RayHostProvider, node_status, stream_command, stream_commands
 from everlog.actors.cluster.shared_block_actor import ClusterBlockClient
 from everlog.actors.cluster.structured_log import StructuredLogger
 from everlog.actors.cluster.supervisor import Supervisor
 from everlog.actors.gateway.gateway_status import GatewayStatus
-from everlog.actors.hosting.cluster_status import ArchiveStatus, ClusterStatus, HostStatus, NodeStatus, SupervisorStatus
+from everlog.actors.hosting.cluster_status import ArchiveStatus, ClusterStatus, HostStatus, SupervisorStatus
 from everlog.actors.hosting.command_batch import BatchCommand, BatchOutcome, ItemT, errors_of, merge_streams
 from everlog.actors.hosting.metrics import ProcessMetrics
 from everlog.actors.hosting.pending_work import pending_work, read_in_thread, unfinished
@@ -309,7 +309,7 @@ class RayRuntime:
             at=RealClock().now(),
             address=self.address,
             hosts=statuses,
-            nodes=[_node(node, statuses) for node in ray_api.nodes()],
+            nodes=[node_status(node, statuses) for node in ray_api.nodes()],
             supervisor=supervisor,
             gateway=next((a for a in answers if isinstance(a, GatewayStatus)), None),
             archive=next((a for a in answers if isinstance(a, ArchiveStatus)), None),
@@ -370,22 +370,6 @@ async def joined(store: FileStore, address: str, *, idle_s: float = IDLE_S, list
     finally:
         if own:
             ray_api.disconnect()
-
-
-def _node(seen: Mapping[str, Any], hosts: Sequence[HostStatus]) -> NodeStatus:
-    """Return the figures of a node, from Ray's description and the hosts on the node."""
-    offers = seen.get("Resources", {})
-    mine = [host for host in hosts if host.node == seen["NodeManagerAddress"]]
-    slots = int(offers.get(SLOT, 0))
-    return NodeStatus(
-        node=seen["NodeManagerAddress"],
-        lives=bool(seen["Alive"]),
-        hosts=len(mine),
-        slots_used=min(len(mine), slots),
-        slots=slots,
-        memory_used_bytes=sum(host.memory_bytes for host in mine),
-        memory_bytes=int(offers.get("memory", 0)),
-    )
 
 
 async def _in_time(reference: Any) -> Any:

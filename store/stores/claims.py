@@ -16,7 +16,7 @@ from everlog.events import CorruptLog
 from everlog.store.stores.side_files import SideFiles, StampedContent
 
 FOLDER = "claims"
-"""Folder of all claims of a store. An empty file is a claim that nobody holds."""
+"""Folder of all claims of a store. An empty file is a claim without a holder."""
 BEAT_S = 5.0
 """Seconds between two changes by the holder."""
 EXPIRES_S = 20.0
@@ -42,7 +42,7 @@ class Claim:
         self._files, self._path, self._now_s = files, path, now_s
         self._content = ClaimContent(holder=holder, who=who)
         self._seen: StampedContent | None = None
-        """What another process has written, as it was found first."""
+        """Content of another process, as it was found first."""
         self._since = 0.0
 
     def take(self) -> str:

@@ -175,7 +175,7 @@ class LockedFile:
         self._fd = -1
 
     def take(self) -> bool:
-        """Lock the file if nobody has; see `DeliveryRight`."""
+        """Lock the file if no other server has; see `DeliveryRight`."""
         with storage("lock a webhook in", self._path.parent):
             fd = create_file(self._path, os.O_RDWR)
         try:
