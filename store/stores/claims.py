@@ -4,7 +4,7 @@ No clock is compared. Another process takes the claim when it has seen the same 
 time. A holder that stood still longer finds out when it keeps the claim next. Until then both may work: what they write
 needs a condition of its own, such as `replace_whole` or the epoch of a log.
 
-Used where a file cannot be locked, in a bucket: by the supervisor of a cluster, and by servers for webhooks.
+Used where a file cannot be locked, in a bucket: by servers for webhooks.
 """
 
 from collections.abc import Callable
