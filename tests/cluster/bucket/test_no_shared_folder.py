@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.bucket.separate_machines import Machines
-from tests.cluster.hurt_cluster import a_node_is_killed, hosts_are_killed, world
+from tests.cluster.hurt_cluster import hosts_are_killed, world
 from tests.cluster.load_senders import SHARDS, Load
 from tests.cluster.local_nodes import Nodes, cluster_of
 from tests.support.store.bucket_server import make_bucket, s3_server, settings
 
-pytestmark = pytest.mark.ray
+pytestmark = [pytest.mark.ray, pytest.mark.long, pytest.mark.nodes]
 
 TEST_S = 240
 URL = "s3://bucket/agents"
@@ -50,21 +50,6 @@ def test_hosts_are_killed_where_no_folder_is_shared(nodes: Nodes, machines: Mach
     async def main() -> None:
         load = Load(shared=4, paying=2, dedicated=2)
         async with world(nodes, tmp_path, load, URL) as made:
-            await asyncio.wait_for(made.under_load(hosts_are_killed), TEST_S)
-            check_apart(machines, nodes)
-
-    asyncio.run(main())
-
-
-@pytest.mark.long
-@pytest.mark.nodes
-def test_a_node_is_killed_where_no_folder_is_shared(nodes: Nodes, machines: Machines, tmp_path: Path) -> None:
-    """The same holds for more agents and for all hosts of a node, which come back on another machine."""
-
-    async def main() -> None:
-        async with world(nodes, tmp_path, Load(shared=40, paying=10, dedicated=4), URL) as made:
-            await asyncio.wait_for(made.under_load(a_node_is_killed), TEST_S)
-            await asyncio.to_thread(nodes.add)
             await asyncio.wait_for(made.under_load(hosts_are_killed), TEST_S)
             check_apart(machines, nodes)
 
