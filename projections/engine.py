@@ -8,15 +8,16 @@ Not thread-safe: each host has its own engine.
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from operator import itemgetter
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import duckdb
 import pyarrow as pa
 
-from everlog.events import CATALOGUE, Record, upcast_record
+from everlog.events import Record, upcast_record
 from everlog.projections.hot.context_bounds import BoundsCache
 from everlog.projections.hot.hot_database import HotDatabase
 from everlog.projections.hot.parsed_statements import plain_text
+from everlog.projections.hot.record_insert import upcast_table
 from everlog.projections.projection_constants import (
     COMPACT_ROWS_MIN,
     FEW_AGENTS,
@@ -27,13 +28,14 @@ from everlog.projections.projection_constants import (
     MEMORY_MB,
     OF_A_STATE,
     PENDING_RECORDS_MAX,
+    SHRUNK_AT_ONCE,
     THREADS,
 )
 from everlog.projections.rows import Row, Rows, Wanted, answers, place_of
 from everlog.projections.search_caches import SearchCaches
 from everlog.projections.sql_catalogue import CHANGES, PROJECTIONS, batch_query, context_by_bounds, macro, sql
 from everlog.projections.summary_reach import HistoryLoader, kept_from, shown_from, values_of_kinds
-from everlog.store import batch_of, records_of
+from everlog.store import batch_of
 from everlog.store.base.arrow_values import text_array
 from everlog.store.base.lazy_pyarrow import pc
 
@@ -51,9 +53,11 @@ class Projections:
     """All projections over the records that were added. Not thread-safe: one host, one engine."""
 
     def __init__(self, *, threads: int = THREADS, memory_mb: int = MEMORY_MB, temp_directory: str = "") -> None:
+        from everlog.projections.hot.row_sizes import RowSizes  # only an engine needs it
+
         self._hot = HotDatabase(
-            sql, few=FEW_RECORDS, optimizers=HOT_OPTIMIZERS, threads=threads, memory_mb=memory_mb,
-            temp_directory=temp_directory,
+            sql, few=FEW_RECORDS, few_agents=FEW_AGENTS, optimizers=HOT_OPTIMIZERS, threads=threads,
+            memory_mb=memory_mb, temp_directory=temp_directory,
         )  # fmt: skip
         self._pending: list[Record] = []  # added, and not inserted before a query needs them
         self._resumed: dict[str, HistoryLoader] = {}
@@ -64,6 +68,7 @@ class Projections:
         self._held: set[str] = set()  # agents with rows
         self._settled: set[str] = set()  # agents of whose rows some may be cold
         self._altered: set[str] = set()  # agents with records that change how others are shown
+        self._sizes = RowSizes()
         self._changed = 0  # rows added and dropped since the last compaction
         self._compact_at = COMPACT_ROWS_MIN
         # The database and its function hold each other: without this, an engine that is dropped would stay for good.
@@ -99,6 +104,7 @@ class Projections:
             self._altered.update([record.agent_id for record in records if record.type in CHANGES])
             self.caches.note(records)
             self._bounds.note(records)
+            self._sizes.note(records)
             self._changed += len(records)
             self._compact_if_due()
 
@@ -122,19 +128,21 @@ class Projections:
 
     def load(self, table: pa.Table) -> None:
         """Add many records at once: an Arrow table of the log's schema, in commit order."""
-        if not table.num_rows:
-            return
+        if table.num_rows:
+            self.caches.forget(self._load(table))
+
+    def _load(self, table: pa.Table) -> list[str]:
+        """Add these records, of which searches may have the words already. Return the names of their agents."""
+        table = upcast_table(table)
         kinds = table.column("type").to_pylist()
-        shapes = set(zip(kinds, table.column("version").to_pylist(), strict=True))
-        if any(version < CATALOGUE[kind].version for kind, version in shapes if kind in CATALOGUE):
-            table = pa.Table.from_batches([batch_of([upcast_record(record) for record in records_of(table)])])
         births = [birth for birth in values_of_kinds(table, kinds, ("agent_created",), "seq") if birth[1] > 1]
         summaries = values_of_kinds(table, kinds, _SUMMARIES, "payload")
         self.flush()
         self._complete(self._reaching(summaries))
         count = "count_all" if any(kind in _COUNTED for kind in set(kinds)) else None
         self._add(table.to_batches(), births, count, sorted({agent_id for agent_id, _ in summaries}))
-        self._note(table)
+        self._sizes.note_table(table)
+        return self._note(table)
 
     def resume(self, rows: pa.Table, histories: Mapping[str, HistoryLoader]) -> None:
         """Continue from states, the result of `states`. For questions about now they replace all records.
@@ -142,6 +150,9 @@ class Projections:
         A question that needs more of an agent than its state makes the engine read the agent's history, once.
         """
         self.restore(rows)
+        self._continue(rows, histories)
+
+    def _continue(self, rows: pa.Table, histories: Mapping[str, HistoryLoader]) -> None:
         shown = kept_from(rows)
         for agent_id, history in histories.items():
             self._resumed[agent_id] = history
@@ -150,21 +161,40 @@ class Projections:
     def restore(self, rows: pa.Table) -> None:
         """Add state rows of any agents."""
         self._hot.states.insert(rows)
-        self._note(rows)
+        self.caches.forget(self._note(rows))
 
-    def _note(self, added: pa.Table) -> None:
-        agents = added.column("agent_id").unique().to_pylist()
+    def _note(self, added: pa.Table) -> list[str]:
+        """Take note of rows that were added. Return the names of their agents."""
+        agents: list[str] = added.column("agent_id").unique().to_pylist()
         self._held.update(agents)
-        self.caches.forget(agents)
         self._bounds.forget(agents)
         altering = added.filter(pc.is_in(added.column("type"), text_array(sorted(CHANGES))))
         self._altered.update(altering.column("agent_id").unique().to_pylist())
         self._changed += added.num_rows
+        return agents
 
     def states(self, agents: Sequence[str]) -> pa.Table:
         """Return the state of each agent: rows of the hot table, by agent and seq, that are enough to continue from."""
         self.flush()
         return self._hot.states.found(batch_query("state"), [list(agents), [HEAD] * len(agents)])
+
+    def surplus(self, bytes_max: int) -> list[str]:
+        """Return up to SHRUNK_AT_ONCE agents to `shrink`; none if at most `bytes_max` bytes came since their states."""
+        return self._sizes.longest_unread(bytes_max, SHRUNK_AT_ONCE)
+
+    def shrink(self, histories: Mapping[str, HistoryLoader]) -> None:
+        """Replace the rows of these agents by their states, as if they had been resumed. What searches keep of them
+        stays. Raise duckdb.Error: nothing has changed.
+        """
+        rows = self.states(agents := list(histories))
+        with self._hot.transaction():
+            dropped = self._hot.updates.delete(agents, cold=not self._settled.isdisjoint(agents))
+            self._hot.states.insert(rows)
+        self._leave(agents)
+        self._changed += dropped
+        self._note(rows)
+        self._continue(rows, histories)
+        self._compact_if_due()
 
     def _reaching(self, summaries: Sequence[tuple[str, str]]) -> set[str]:
         """Return the resumed agents with a summary, among (agent, payload), that shows more than their state has."""
@@ -175,8 +205,9 @@ class Projections:
         for agent_id in sorted(self._resumed.keys() & set(agents)):
             head = self._query("SELECT max(seq) AS head FROM records WHERE agent_id = ?", [agent_id])[0]["head"]
             records = self._resumed[agent_id](head)
-            self.forget(agent_id)
-            self.load(records)
+            self._drop([agent_id])
+            self._load(records)
+        self._sizes.note_read(agents)
 
     def _add(
         self,
@@ -196,18 +227,13 @@ class Projections:
 
     def _add_and_follow(self, births: Sequence[tuple[str, int]], count: str | None, summarized: Sequence[str]) -> None:
         """Add the batches, and update older rows that the new ones change, in one transaction."""
-        self._hot.db.execute("BEGIN")
-        try:
+        with self._hot.transaction():
             self._hot.insert.run()
             self._hot.updates.end_lives(births)
             if count is not None:
                 self._hot.updates.count(count)
             if summarized:
                 self._evict_and_reload(summarized)
-            self._hot.db.execute("COMMIT")
-        except duckdb.Error:
-            self._hot.db.execute("ROLLBACK")
-            raise
 
     def _evict_and_reload(self, agents: Sequence[str]) -> None:
         """Move the rows that the context no longer needs after a summary into `cold`, and back those it needs again."""
@@ -224,21 +250,25 @@ class Projections:
     def forget_many(self, agents: Sequence[str]) -> None:
         """Drop the rows of these agents, as if they had never been added."""
         self._pending = [record for record in self._pending if record.agent_id not in agents]
-        tables = ("hot",) if self._settled.isdisjoint(agents) else ("hot", "cold")
+        self.caches.forget(agents)
+        self._drop(agents)
+        self._compact_if_due()
+
+    def _drop(self, agents: Sequence[str]) -> None:
+        """Drop the inserted rows of these agents. What searches keep of them stays."""
+        self._changed += self._hot.updates.delete(agents, cold=not self._settled.isdisjoint(agents))
+        self._leave(agents)
+
+    def _leave(self, agents: Sequence[str]) -> None:
+        """Know nothing any more of the rows of these agents."""
         self._held.difference_update(agents)
         self._settled.difference_update(agents)
         self._altered.difference_update(agents)
-        self.caches.forget(agents)
         self._bounds.forget(agents)
+        self._sizes.forget(agents)
         for agent_id in agents:
             self._resumed.pop(agent_id, None)
             self._kept_from.pop(agent_id, None)
-        few = len(agents) <= FEW_AGENTS
-        among = "list_contains($1::VARCHAR[], agent_id)" if few else "agent_id IN (SELECT unnest($1::VARCHAR[]))"
-        for table in tables:
-            dropped = self._hot.db.execute(f"DELETE FROM {table} WHERE {among}", [list(agents)]).fetchone()
-            self._changed += cast("tuple[int]", dropped)[0]
-        self._compact_if_due()
 
     def _compact_if_due(self) -> None:
         if self._changed >= self._compact_at:
@@ -292,13 +322,7 @@ class Projections:
             statement = self._statement(
                 name, hot=hot, few=self._few(wanted), changed=changed, in_turns=len(parameters) > 2
             )
-        if len(wanted) > FEW_AGENTS:
-            found = self._hot.db.sql(statement, params=parameters).to_arrow_table()
-            return cast("dict[str, list[Any]]", found.to_pydict())
-        self._hot.db.execute(statement, parameters)
-        names = [column[0] for column in self._hot.db.description or ()]
-        rows = self._hot.db.fetchall()
-        return dict(zip(names, map(list, zip(*rows, strict=True)) if rows else ([] for _ in names), strict=True))
+        return self._hot.columns(statement, parameters, many=len(wanted) > FEW_AGENTS)
 
     def _bounded(self, wanted: Sequence[Wanted]) -> list[list[Any]] | None:
         """Return the parameters by which the contexts of `wanted` are read; None if the whole statement must be run."""
@@ -349,9 +373,7 @@ class Projections:
 
     def _query(self, statement: str | duckdb.Statement, parameters: Sequence[object] = ()) -> list[Row]:
         self.flush()
-        self._hot.db.execute(statement, list(parameters))
-        names = [column[0] for column in self._hot.db.description or ()]
-        return [dict(zip(names, row, strict=True)) for row in self._hot.db.fetchall()]
+        return self._hot.rows(statement, parameters)
 
     def sql(self, statement: str, parameters: Sequence[object] = ()) -> list[Row]:
         """Return the rows of a SELECT that a person wrote. It can read `records` and a macro for each projection."""

@@ -27,6 +27,14 @@ that was searched last are kept, whatever they take.
 MEMORIES_BYTES_MAX = 32 * 1024 * 1024
 """Memory for the memories of agents that have few, in each engine."""
 
+HISTORY_BYTES_MAX = 16 * 1024 * 1024
+"""Maximum bytes of records since the states of a shard's agents that its engine keeps: above it, agents are shrunk to
+their states, and a question about their past reads the log again.
+"""
+
+SHRUNK_AT_ONCE = 64
+"""Maximum agents that are shrunk to their states at once, inclusive: of each time 50 ms, and 0.6 ms for each agent."""
+
 FEW_RECORDS = 2048
 """Maximum number of records, inclusive, that are inserted by a plan made once: more are read faster from Arrow."""
 

@@ -129,7 +129,7 @@ def activate_many(
         if rows:
             states = pa.concat_tables(rows)
             names = states.column("agent_id").unique().to_pylist()
-            projections.resume(states, {name: _history(reader, name) for name in names})
+            projections.resume(states, {name: history_of(reader, name) for name in names})
         projections.load(pa.concat_tables(later) if later else empty_table(SCHEMA))
     except duckdb.Error:
         projections.forget_many(agents)
@@ -153,7 +153,7 @@ def _each(reader: LogReader, agents: Sequence[str], as_of: int | None) -> tuple[
     return [state.rows for state in states.values()], later
 
 
-def _history(reader: LogReader, agent_id: str) -> HistoryLoader:
+def history_of(reader: LogReader, agent_id: str) -> HistoryLoader:
     """Return a reader of all records of an agent up to a seq."""
 
     def read(head: int) -> pa.Table:

@@ -33,7 +33,8 @@ from everlog.events import (
     Record,
     StoreError,
 )
-from everlog.projections import HEAD, Projections, Rows, Wanted, activate, activate_many, read_talks
+from everlog.projections import HEAD, Projections, Rows, Wanted, activate, activate_many, history_of, read_talks
+from everlog.projections.projection_constants import HISTORY_BYTES_MAX
 from everlog.store import Append, Commit, FileLog, LogReader
 
 if TYPE_CHECKING:
@@ -254,6 +255,7 @@ class ShardJournal:
         if self._asks or self._entering:
             self._project(self.projections.flush, ())
         self._admit_joining()
+        self._shrink(HISTORY_BYTES_MAX)
         asks, self._asks = self._asks, []
         asks.sort(key=attrgetter("kind"))
         while asks:
@@ -319,6 +321,12 @@ class ShardJournal:
                 _resolve(seated, self._gone())
         elif entering:
             self._activate(entering)
+
+    def _shrink(self, bytes_max: int) -> None:
+        """Leave the past of some agents to the log if the projections have more than `bytes_max` bytes of it."""
+        if agents := self.projections.surplus(bytes_max):
+            histories = {agent_id: history_of(self._reader(agent_id), agent_id) for agent_id in agents}
+            self._project(partial(self.projections.shrink, histories), agents)
 
     def _reader(self, agent_id: str) -> LogReader:
         return self._readers.get(agent_id, self.log)

@@ -3,7 +3,9 @@
 Used by `engine`. Making one takes 20 ms of CPU: most of an engine that answers one question.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, cast
 
 import duckdb
 import pyarrow as pa
@@ -59,13 +61,14 @@ class HotDatabase:
         sql: Callable[[str], str],
         *,
         few: int,
+        few_agents: int,
         optimizers: frozenset[str],
         threads: int,
         memory_mb: int,
         temp_directory: str,
     ) -> None:
-        """Make the database. `sql` returns the text of a SQL file by its name; `few`: see `RecordInsert`; `optimizers`:
-        those that run.
+        """Make the database. `sql` returns the text of a SQL file by its name; `few`: see `RecordInsert`; `few_agents`:
+        see `RowUpdates`; `optimizers`: those that run.
         """
         self.db = duckdb.connect(
             ":memory:",
@@ -81,11 +84,37 @@ class HotDatabase:
         self.db.execute(sql("hot"))
         self.insert = RecordInsert(self.db, sql("add"), few)
         self.parsed = ParsedStatements(self.db)
-        self.updates = RowUpdates(self.parsed, sql)
+        self.updates = RowUpdates(self.parsed, sql, few_agents)
         self.states = StateRows(self.parsed, self.db)
         run_optimizers(self.db, optimizers)
         self.for_people = False
         """True if the database has the macros, and runs all optimizers, that queries of people need."""
+
+    def columns(self, statement: duckdb.Statement, parameters: Sequence[object], *, many: bool) -> dict[str, list[Any]]:
+        """Return the columns of a query's rows. `many`: through Arrow, which is faster for many rows."""
+        if many:
+            return cast("dict[str, list[Any]]", self.db.sql(statement, params=parameters).to_arrow_table().to_pydict())
+        self.db.execute(statement, parameters)
+        names = [column[0] for column in self.db.description or ()]
+        rows = self.db.fetchall()
+        return dict(zip(names, map(list, zip(*rows, strict=True)) if rows else ([] for _ in names), strict=True))
+
+    def rows(self, statement: str | duckdb.Statement, parameters: Sequence[object]) -> list[dict[str, Any]]:
+        """Return the rows of a query."""
+        self.db.execute(statement, list(parameters))
+        names = [column[0] for column in self.db.description or ()]
+        return [dict(zip(names, row, strict=True)) for row in self.db.fetchall()]
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Run the block in a transaction. If it raises duckdb.Error, nothing has changed."""
+        self.db.execute("BEGIN")
+        try:
+            yield
+            self.db.execute("COMMIT")
+        except duckdb.Error:
+            self.db.execute("ROLLBACK")
+            raise
 
     def open_to_people(self, macros: Iterable[str]) -> None:
         """Run these statements, which create macros, and from now on plan as queries that are not ours need it."""

@@ -11,8 +11,9 @@ import duckdb
 import pyarrow as pa
 from duckdb.func import PythonUDFType
 
+from everlog.events import CATALOGUE, upcast_record
 from everlog.projections.hot.batch_relation import BatchRelation
-from everlog.store import SCHEMA
+from everlog.store import SCHEMA, batch_of, records_of
 
 _FUNCTION = "added_records"
 _INCOMING = "FROM incoming"
@@ -23,6 +24,14 @@ _COLUMN_TYPES = {
 _FIELDS = ", ".join([f'"{field.name}" {_COLUMN_TYPES[field.type]}' for field in SCHEMA])
 _ROWS = f"STRUCT({_FIELDS})[]"
 """Type of the function's result in DuckDB: the records as a list."""
+
+
+def upcast_table(table: pa.Table) -> pa.Table:
+    """Return a table of records with each record in its newest version: the same table if all are."""
+    shapes = set(zip(table.column("type").to_pylist(), table.column("version").to_pylist(), strict=True))
+    if all(version >= CATALOGUE[kind].version for kind, version in shapes if kind in CATALOGUE):
+        return table
+    return pa.Table.from_batches([batch_of([upcast_record(record) for record in records_of(table)])])
 
 
 class RecordInsert:

@@ -1,9 +1,11 @@
-"""Update older rows that newly inserted records change: ended lives, counts, and rows that a summary makes cold.
+"""Update older rows that newly inserted records change: ended lives, counts, and rows that a summary makes cold. Delete
+rows.
 
 Used by `engine`, in the transaction of the insert.
 """
 
 from collections.abc import Callable, Sequence
+from typing import cast
 
 from everlog.projections.hot.parsed_statements import ParsedStatements
 
@@ -14,9 +16,11 @@ _FROM_HOT = "DELETE FROM hot USING settled s WHERE hot.agent_id = s.agent_id AND
 class RowUpdates:
     """Updates of one DuckDB."""
 
-    def __init__(self, statements: ParsedStatements, sql: Callable[[str], str]) -> None:
-        """Create the updates of the DuckDB of `statements`. `sql` returns the text of a SQL file by its name."""
-        self._run, self._sql = statements.run, sql
+    def __init__(self, statements: ParsedStatements, sql: Callable[[str], str], few_agents: int) -> None:
+        """Create the updates of the DuckDB of `statements`. `sql` returns the text of a SQL file by its name. Rows of
+        up to `few_agents` agents, inclusive, are deleted by a list, those of more by a join.
+        """
+        self._run, self._sql, self._few_agents = statements.run, sql, few_agents
 
     def end_lives(self, births: Sequence[tuple[str, int]]) -> None:
         """Mark the rows before each birth, (agent, seq), as those of a life that has ended."""
@@ -40,3 +44,11 @@ class RowUpdates:
         self._run(_TO_COLD)
         self._run(_FROM_HOT)
         self._run("DELETE FROM settled")
+
+    def delete(self, agents: Sequence[str], *, cold: bool) -> int:
+        """Delete the rows of these agents, also from the cold table if `cold`. Return the number of these rows."""
+        few = len(agents) <= self._few_agents
+        among = "list_contains($1::VARCHAR[], agent_id)" if few else "agent_id IN (SELECT unnest($1::VARCHAR[]))"
+        statements = [f"DELETE FROM {table} WHERE {among}" for table in ("hot", "cold")[: 1 + cold]]
+        deleted = [self._run(one, [list(agents)]).fetchone() for one in statements]
+        return sum(cast("tuple[int]", row)[0] for row in deleted)

@@ -27,10 +27,10 @@ from everlog.events import (
     place,
     uuid7,
 )
-from everlog.projections import DERIVER, HEAD, Projections
+from everlog.projections import DERIVER, HEAD, ArchivalSearch, Projections, RecallSearch
 from everlog.projections.summary_reach import kept_from, shown_from
 from everlog.store import SCHEMA, batch_of
-from tests.laws.test_projections import BIRTH, STREAMS, loaded, small_life
+from tests.laws.test_projections import BIRTH, STREAMS, loaded, small_life, tables
 from tests.support import event_strategies
 from tests.support.law import law
 from tests.support.seeds import few_and_all, pick
@@ -92,6 +92,67 @@ def test_p11_a_state_of_a_state_is_the_state_of_all_records(records: list[Record
     else:
         assert in_steps.to_pylist() == at_once.to_pylist()
     assert DERIVER(earlier, SCHEMA.empty_table()).to_pylist() == earlier.to_pylist()
+
+
+def asked(engine: Projections, seq: int) -> dict[str, object]:
+    """Return what all projections and searches say of the past, now and as of a seq."""
+    found: dict[str, object] = {"now": tables(engine), "then": tables(engine, seq)}
+    for moment in (seq, HEAD):
+        recall, archive = RecallSearch(engine, "sam", moment), ArchivalSearch(engine, "sam", moment)
+        found[f"said by {moment}"] = list(recall.recall("hello sail boat", 0, 100))
+        found[f"days by {moment}"] = list(recall.recall_between("1970-01-01", "2100-01-01", 0, 100))
+        found[f"kept by {moment}"] = (
+            archive.places(),
+            list(archive.listed(0, 100)),
+            archive.holding("kept"),
+            archive.sources(),
+        )
+    return found
+
+
+@law(STREAMS | LIVES, st.data(), few=4, many=100)
+def test_p11_an_engine_that_leaves_the_past_to_the_log_gives_the_same_answers(
+    records: list[Record], data: st.DataObject
+) -> None:
+    """Shrunk to its state after any records, and then extended, an engine says the same of now as one with all rows in
+    memory; so do all projections and searches of any moment, and again those of now.
+    """
+    cuts = data.draw(st.sets(st.integers(1, len(records)), min_size=1, max_size=4))
+    seq = data.draw(st.integers(1, len(records)))
+    with loaded(records) as whole, Projections() as engine:
+        for number, record in enumerate(records, 1):
+            engine.add([record])
+            if number in cuts:
+                engine.shrink({"sam": lambda head: table_of([r for r in records if r.seq <= head])})
+                assert engine.surplus(0) == []
+        assert rows_of(engine, PRESENT) == rows_of(whole, PRESENT)
+        assert asked(engine, seq) == asked(whole, seq)
+        assert rows_of(engine, PRESENT) == rows_of(whole, PRESENT)
+
+
+def test_a_shrunk_agent_reads_its_log_for_its_past_only_and_keeps_its_talk() -> None:
+    """Shrinking an agent leaves the words that searches keep; a search reads nothing, a question about the past reads
+    the history once, and that leaves the words, too.
+    """
+    records = counted_life()
+    read: list[int] = []
+
+    def history(head: int) -> pa.Table:
+        read.append(head)
+        return table_of([r for r in records if r.seq <= head])
+
+    with Projections() as engine:
+        engine.add(records)
+        said = len(RecallSearch(engine, "sam", HEAD).talk())
+        engine.shrink({"sam": history})
+        assert len(RecallSearch(engine, "sam", HEAD).talk()) == said
+        assert rows_of(engine, PRESENT)
+        assert not read
+        assert len(engine.rows("recall_memory", "sam")) == said
+        assert len(engine.rows("summaries", "sam")) == 2
+        assert read == [len(records)]
+        assert engine.caches.talks.knows("sam")
+        assert engine.caches.memories.known("sam", HEAD) is not None
 
 
 @law(STREAMS, st.data(), few=2, many=100)

@@ -142,6 +142,10 @@ class PlainProjections:
         for agent_id in agents:
             self.forget(agent_id)
 
+    def surplus(self, bytes_max: int) -> list[str]:
+        """Return no agents: these projections hold little."""
+        return []
+
     def rest(self) -> None:
         pass
 
