@@ -9,15 +9,15 @@ depends on later messages, or on how many messages were appended at once. For on
 by another thread, except its postings.
 """
 
-from array import array
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from itertools import islice, pairwise
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
 from everlog.events.times import MICROSECONDS
+from everlog.projections.search.talk_postings import TalkPostings
 from everlog.projections.search.talk_words import STATED_SHIFT, UNIT_SHIFT, NewWords, StemNumbers
 from everlog.projections.search.utterance import Utterance
 from everlog.store.base.function_words import FUNCTION_WORDS
@@ -33,8 +33,10 @@ AT_ONCE = 8192
 ROLES = ("user", "assistant")
 """Names of the numbers in `TalkView.role`."""
 
-POSTING_BYTES, STEM_BYTES, TEXT_BYTES = 9, 300, 120
-"""Approximate bytes in memory of a posting, of a stem without its postings, and of a message besides its characters."""
+NO_STEM = -1
+"""Number of a stem that does not occur."""
+STEM_BYTES, TEXT_BYTES = 100, 120
+"""Approximate bytes in memory of a stem without its postings, and of a message besides its characters."""
 
 
 class TalkView:
@@ -155,8 +157,8 @@ class TalkIndex:
         """Names that messages introduce, by place, as far as they were read: they depend on the message alone."""
         self._speakers = {"": 0}
         self._numbers = StemNumbers()
-        self._postings: list[array[int]] = []
-        self._posted = self._text_bytes = self._languages = 0
+        self._postings = TalkPostings()
+        self._text_bytes = self._languages = 0
 
     def __len__(self) -> int:
         """Return the number of messages."""
@@ -166,7 +168,7 @@ class TalkIndex:
     def size(self) -> int:
         """Approximate bytes in memory."""
         columns = sum(column.size for column in self.columns.values())
-        stems = len(self._postings) * STEM_BYTES + self._posted * POSTING_BYTES
+        stems = len(self._numbers) * STEM_BYTES + self._postings.size
         return columns + stems + self._text_bytes + len(self.texts) * TEXT_BYTES
 
     def append(self, said: Iterable[Utterance]) -> None:
@@ -190,7 +192,7 @@ class TalkIndex:
         self.columns["unit_asked"].extend(lengths[:, 1])
         units = np.diff(self.columns["first_unit"].first(end + 1)[begin:])
         self.columns["message_of"].extend(np.repeat(np.arange(begin, end), units))
-        self._post(words)
+        self._postings.add(*words.take_postings())
 
     def _facts(self, one: Utterance, words: NewWords) -> tuple[int, ...]:
         """Add the texts of a message. Return its numbers."""
@@ -212,20 +214,8 @@ class TalkIndex:
         return TalkView(self, len(self) if count is None else count)
 
     def packed(self, stem: str) -> np.ndarray:
-        """Return the postings of a stem, ascending: unit, statements and questions in one number each. The array must
-        be released before the next `append`.
-        """
-        number = self._numbers.get(stem)
-        return np.frombuffer(self._postings[number] if number is not None else b"", np.uint64)
-
-    def _post(self, words: NewWords) -> None:
-        """Add the postings of new units, which come after all others."""
-        numbers, packed = words.take_postings()
-        self._postings.extend(array("Q") for _ in range(len(self._numbers) - len(self._postings)))
-        self._posted += len(packed)
-        borders = np.flatnonzero(np.diff(numbers, prepend=-1, append=-1)).tolist()
-        for start, end in pairwise(borders):
-            self._postings[numbers[start]].frombytes(packed[start:end].tobytes())
+        """Return the postings of a stem, ascending: unit, statements and questions in one number each."""
+        return self._postings.of(self._numbers.get(stem, NO_STEM))
 
 
 class _Column:
