@@ -33,8 +33,13 @@ def minimize_reserves() -> None:
 
 
 def give_back() -> None:
-    """Return unused memory to the system. Without glibc, only that of DuckDB and Arrow is returned."""
+    """Return unused memory to the system, also that of garbage in cycles, which takes long to find."""
     gc.collect()  # what is in cycles would otherwise stay for hours; see `collect_garbage_seldom`
+    release_reserves()
+
+
+def release_reserves() -> None:
+    """Return free memory to the system. Without glibc, only that of DuckDB and Arrow is returned."""
     purge_duckdb()
     release_arrow()
     try:

@@ -21,7 +21,7 @@ from everlog.actors.hosting.cluster_status import HostStatus
 from everlog.actors.hosting.command_batch import BatchCommand, BatchOutcome, outcomes
 from everlog.actors.hosting.host import Host
 from everlog.actors.hosting.metrics import ProcessMetrics, TickCounts
-from everlog.actors.hosting.process_memory import give_back, own_memory_bytes
+from everlog.actors.hosting.process_memory import give_back, own_memory_bytes, release_reserves
 from everlog.actors.hosting.shard_activation import ShardActivation
 from everlog.actors.hosting.shard_journal import ShardJournal
 from everlog.actors.hosting.turn_recovery import TurnRecovery
@@ -363,8 +363,11 @@ class Shard:
 
     async def _seal(self, ticks: ShardJournal, bytes_min: int = SEAL_BYTES_MIN) -> None:
         """Seal frames if `bytes_min` have gathered. A failure is noted, except a fence, which loses the log."""
+        is_large = ticks.log.unsealed_bytes >= SHARD_SEAL_BYTES
         try:
             unsealed = await self._aside(seal_if_due, ticks.log, DERIVER, bytes_min)
+            if is_large:  # sealing took memory, which a shard that never rests would keep in reserve
+                await self._aside(release_reserves)
         except Fenced as error:
             ticks.lose(error)
             return
