@@ -19,8 +19,8 @@ BATCH_BYTES = 64 * 1024 * 1024
 STATE_VERSION = 1
 """Version of the states. Raise it when states change their meaning although no SQL file and no event has changed."""
 
-TALK_BYTES_MAX = 64 * 1024 * 1024
-"""Memory for the talk of searched agents, in each engine: about 100,000 messages of 140 characters. Those of the agent
+TALK_BYTES_MAX = 128 * 1024 * 1024
+"""Memory for the talk of searched agents, in each engine: about 200,000 messages of 140 characters. Those of the agent
 that was searched last are kept, whatever they take.
 """
 
