@@ -56,10 +56,11 @@ class RowSizes:
         self.total -= sum(self._bytes.pop(agent_id, 0) for agent_id in agents)
 
     def longest_unread(self, bytes_max: int, count: int) -> list[str]:
-        """Return up to `count` agents whose history was read longest ago, or never, if all agents have more than
-        `bytes_max` bytes; else none. The agent that was read last is left out: its next question comes soon.
+        """Return up to `count` agents whose history was read longest ago, or never, if they have more than `bytes_max`
+        bytes together; else none. The agent that was read last is left out, whatever it has: its next question comes
+        soon.
         """
-        if self.total <= bytes_max:
+        if self.total - self._bytes.get(self._read_last or "", 0) <= bytes_max:
             return []
         found: list[str] = []
         for agent_id in self._bytes:

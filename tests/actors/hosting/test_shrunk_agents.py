@@ -4,7 +4,7 @@ import pytest
 
 from everlog.actors.hosting import shard_journal
 from everlog.events import AnyEvent, Draft, MessageSent, ModelReply, Summary, Usage, UserMessage, draft
-from everlog.projections import HEAD, RecallSearch
+from everlog.projections import HEAD, Projections, RecallSearch
 from tests.laws.test_projections import BIRTH
 from tests.support import virtual_time
 from tests.support.agents.journal_world import Desk
@@ -103,3 +103,29 @@ def test_the_past_of_a_shrunk_agent_is_read_from_the_log(monkeypatch: pytest.Mon
     kept = virtual_time.run(work)
     monkeypatch.setattr(shard_journal, "HISTORY_BYTES_MAX", LIMIT)
     assert virtual_time.run(work) == kept
+
+
+def test_a_long_past_that_was_read_last_does_not_make_others_shrink(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An agent whose past takes more than the limit keeps it after a question, and the others are shrunk as seldom as
+    without it.
+    """
+    monkeypatch.setattr(shard_journal, "HISTORY_BYTES_MAX", LIMIT)
+    shrunk: list[int] = []
+    shrink = Projections.shrink
+    monkeypatch.setattr(Projections, "shrink", lambda own, past: (shrunk.append(len(past)), shrink(own, past))[1])
+
+    def shrinks(*, is_read: bool) -> int:
+        async def work() -> int:
+            talk = Talk()
+            await talk.begin()
+            await talk.turns(20)
+            if is_read:
+                await talk.desk.ticks.rows("recall_memory", AGENTS[0], HEAD)
+            shrunk.clear()
+            await talk.turns(10)
+            await talk.desk.ticks.close()
+            return len(shrunk)
+
+        return virtual_time.run(work)
+
+    assert 0 < shrinks(is_read=True) <= shrinks(is_read=False)
