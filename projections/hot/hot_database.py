@@ -94,16 +94,20 @@ class HotDatabase:
         """Return the columns of a query's rows. `many`: through Arrow, which is faster for many rows."""
         if many:
             return cast("dict[str, list[Any]]", self.db.sql(statement, params=parameters).to_arrow_table().to_pydict())
-        self.db.execute(statement, parameters)
-        names = [column[0] for column in self.db.description or ()]
-        rows = self.db.fetchall()
+        names, rows = self._found(statement, parameters)
         return dict(zip(names, map(list, zip(*rows, strict=True)) if rows else ([] for _ in names), strict=True))
 
     def rows(self, statement: str | duckdb.Statement, parameters: Sequence[object]) -> list[dict[str, Any]]:
         """Return the rows of a query."""
+        names, rows = self._found(statement, parameters)
+        return [dict(zip(names, row, strict=True)) for row in rows]
+
+    def _found(
+        self, statement: str | duckdb.Statement, parameters: Sequence[object]
+    ) -> tuple[list[str], list[tuple[Any, ...]]]:
+        """Run a query. Return the names of its columns, and its rows."""
         self.db.execute(statement, list(parameters))
-        names = [column[0] for column in self.db.description or ()]
-        return [dict(zip(names, row, strict=True)) for row in self.db.fetchall()]
+        return [column[0] for column in self.db.description or ()], self.db.fetchall()
 
     @contextmanager
     def transaction(self) -> Iterator[None]:

@@ -106,3 +106,5 @@ SIDE_FOLDERS: Mapping[str, str | tuple[str, ...]] = {
     "webhooks": (".json", ".state"),
 }  # fmt: skip
 """Folders of side files, with the endings of their names."""
+CLAIMS = "claims"
+"""Folder of the claims of a store in a bucket. An empty file is a claim without a holder."""

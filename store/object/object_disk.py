@@ -22,7 +22,7 @@ from typing import TypeVar
 
 from everlog.store.base.disk import Bytes, DiskFile
 from everlog.store.base.memory_disk import memory_fd
-from everlog.store.base.store_constants import SIDE_FILES, SIDE_FOLDERS
+from everlog.store.base.store_constants import CLAIMS, SIDE_FILES, SIDE_FOLDERS
 from everlog.store.object.bucket import PAUSES_S, Bucket, ListedObject, UnknownOutcome, again, missing, taken, wait
 from everlog.store.object.object_file import GrowingFile, TemporaryFile, WholeFile, part_key
 
@@ -259,6 +259,6 @@ def _end_of(parts: Sequence[ListedObject]) -> int:
 
 def foreign_keys(keys: Iterable[str]) -> list[str]:
     """Return the keys that no store writes, sorted."""
-    ours = ("agents/", "names/", "log/", "parts/", "claims/", *(f"{folder}/" for folder in SIDE_FOLDERS))
+    ours = ("agents/", "names/", "log/", "parts/", f"{CLAIMS}/", *(f"{folder}/" for folder in SIDE_FOLDERS))
     names = {"everlog.json", "copying.json", FOLDER, *SIDE_FILES}
     return sorted(key for key in keys if not key.startswith(ours) and key not in names)

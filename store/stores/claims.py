@@ -15,8 +15,6 @@ import msgspec
 from everlog.events import CorruptLog
 from everlog.store.stores.side_files import SideFiles, StampedContent
 
-FOLDER = "claims"
-"""Folder of all claims of a store. An empty file is a claim without a holder."""
 BEAT_S = 5.0
 """Seconds between two changes by the holder."""
 EXPIRES_S = 20.0

@@ -99,14 +99,18 @@ class EventStreamResponse(Response):
     async def _send_events(self, send: Send, gone: "asyncio.Future[Any]", stop: "asyncio.Future[Any]") -> None:
         loop, keep_alive_s = asyncio.get_running_loop(), self._service.options.limits.keep_alive_s
         due = asyncio.Event()  # one event for all that can happen: thousands of quiet streams wake for each keep-alive
-        gone.add_done_callback(lambda _: due.set())
-        stop.add_done_callback(lambda _: due.set())
+
+        def wake(_: "asyncio.Future[Any]") -> None:
+            due.set()
+
+        gone.add_done_callback(wake)
+        stop.add_done_callback(wake)
         coming: asyncio.Future[bytes] | None = None
         try:
             while True:
                 if coming is None:
                     coming = asyncio.ensure_future(anext(self._events, b""))
-                    coming.add_done_callback(lambda _: due.set())
+                    coming.add_done_callback(wake)
                 timer = loop.call_later(keep_alive_s, due.set)
                 await due.wait()
                 due.clear()

@@ -20,6 +20,7 @@ from everlog.events import CorruptLog
 from everlog.store import names_beside, read_whole, remove_whole, stamp_of, url_of, write_whole
 from everlog.store.base.disk import storage
 from everlog.store.base.permissions import create_file
+from everlog.store.base.store_constants import CLAIMS
 from everlog.store.stores import claims
 from everlog.store.stores.side_files import side_files_of
 
@@ -144,7 +145,7 @@ class WebhookFiles:
 
     def _lock(self, webhook_id: str) -> Path:
         if self.is_in_bucket:
-            return self._root / claims.FOLDER / f"webhook-{webhook_id}"
+            return self._root / CLAIMS / f"webhook-{webhook_id}"
         return self._folder / f"{webhook_id}.lock"
 
     def _read(self, path: Path, kind: type[T]) -> T | None:
