@@ -8,7 +8,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -23,6 +23,9 @@ from everlog.events import ApprovalDecided, Busy, Draft, DuplicateId, Event, Rec
 from everlog.projections import HEAD
 from everlog.store import Commit
 
+if TYPE_CHECKING:
+    from everlog.actors.mail.open_messages import OpenMessages
+
 _log = logger_of("agent")
 
 CommitListener = Callable[[Sequence[Record]], None]
@@ -35,7 +38,7 @@ class EventWriter:
     """Writer of one agent's log, one commit after the other. Tracks the turns that are not finished."""
 
     __slots__ = (
-        "_clock", "_ids", "_journal", "_keys", "_mail_open", "_mailed", "_on_commit", "_runs", "_timed", "_turn",
+        "_clock", "_ids", "_journal", "_keys", "_mail", "_mailed", "_on_commit", "_runs", "_timed", "_turn",
         "_waiting", "_writing", "agent_id", "head", "repeats",
     )  # fmt: skip
 
@@ -48,7 +51,7 @@ class EventWriter:
         self._journal, self._clock, self._ids, self._on_commit = journal, ports.clock, ports.ids, on_commit
         self._turn = 0  # last opened turn
         self._timed = self._mailed = False  # True if a timer was ever set, or a message of agents sent or received
-        self._mail_open = True  # False: all messages between agents up to `head` are over
+        self._mail: OpenMessages | None = None  # messages between agents that are not over; None: not read yet
         self._waiting: list[tuple[int, str]] = []
         """Unfinished turns, oldest first: number, and id of the opening input (empty: resume from the log)."""
         self._keys: dict[str, str] = {}
@@ -113,13 +116,14 @@ class EventWriter:
             cause=first,
         )  # fmt: skip
         self._timed |= any(one.type in TIMED for one in drafts)
-        mailed = any(one.type in MAILED for one in drafts)
-        self._mailed |= mailed
+        if not self._mailed and any(one.type in MAILED for one in drafts):
+            self._mailed, self._mail = True, _open_messages()
         commit = await self._journal.commit(self.agent_id, self.head, drafts)
         # A redelivered command added no records: position and open turns stay.
         if not commit.repeated:
             self.head += len(drafts)
-            self._mail_open |= mailed
+            if self._mail is not None:
+                self._mail.add(commit.records)
             if _log.isEnabledFor(logging.INFO):
                 kinds = ", ".join(one.type for one in drafts)
                 _log.info("%r wrote seq %d to %d: %s", self.agent_id, self.head - len(drafts) + 1, self.head, kinds)
@@ -207,17 +211,22 @@ class EventWriter:
         return await self.rows("timers") if self._timed else ()
 
     async def messages(self) -> Sequence[Mapping[str, Any]]:
-        """Return the messages between this agent and others that are not over. Queries nothing while no message can be
-        open: the query takes longer than a commit.
-        """
-        head = self.head
-        rows = await self.rows("unfinished_messages") if self._mailed and self._mail_open else ()
-        if not rows and self.head == head:  # else a message may have been committed meanwhile
-            self._mail_open = False
-        return rows
+        """Return the messages between this agent and others that are not over. Queries them once in an activation."""
+        if not self._mailed:
+            return ()
+        if self._mail is None:
+            async with self._writing:  # no record comes between the query and what follows it
+                self._mail = self._mail or _open_messages(await self.rows("unfinished_messages"))
+        return self._mail.rows(self.open_turns)
 
     def _closed(self, turns: Sequence[int]) -> None:
         self._waiting = [waiting for waiting in self._waiting if waiting[0] not in turns]
+
+
+def _open_messages(rows: Sequence[Mapping[str, Any]] = ()) -> "OpenMessages":
+    from everlog.actors.mail.open_messages import OpenMessages  # most agents never write to others
+
+    return OpenMessages(rows)
 
 
 def _drafts_of(

@@ -1,6 +1,6 @@
 -- The rows of `agent_messages` that are pending, waiting, working or ready: what the agent's host looks at after a
 -- commit. Only the records of these messages are read out of their JSON, and a state has all of them, so the cost does
--- not grow with what is over. A law checks that the rows are the same.
+-- not grow with what is over. A law checks that the rows are the same. `turns`: those of a received message.
 WITH mail AS MATERIALIZED (
     SELECT r.agent_id, w.as_of, r.seq, r.turn, r.type, r.event_id, r.recorded_at, r.text, r.payload
     FROM wanted w JOIN records r ON r.agent_id = w.agent_id AND r.seq <= w.as_of AND r.ended > w.as_of
@@ -56,7 +56,7 @@ inputs AS (
 ),
 answers AS (
     SELECT t.agent_id, t.as_of, t.task, bool_or(d.status IS NOT DISTINCT FROM 'open') AS working,
-        string_agg(s.text, chr(10) ORDER BY s.seq) AS answer
+        string_agg(s.text, chr(10) ORDER BY s.seq) AS answer, list(DISTINCT t.turn) AS turns
     FROM tasks t LEFT JOIN turned d ON d.agent_id = t.agent_id AND d.as_of = t.as_of AND d.turn = t.turn
         LEFT JOIN theirs s ON s.agent_id = t.agent_id AND s.as_of = t.as_of AND s.turn = t.turn
             AND s.type = 'message_sent' AND NOT starts_with(s.payload, '{"erased":true')
@@ -74,13 +74,14 @@ SELECT o.agent_id, o.as_of, o.seq, 'sent' AS direction, o.payload->>'to' AS othe
     o.settled_seq AS ended_seq, o.event_id::VARCHAR AS sent_id, NULL::BIGINT AS message, o.payload->>'hops' AS hops,
     o.payload->>'waiting' AS waiting, NULL::BIGINT AS ended_turn, NULL AS answer,
     (o.payload->>'from_seq')::BIGINT AS from_seq, (o.payload->>'to_seq')::BIGINT AS to_seq,
-    o.payload->>'budgets' AS budgets
+    o.payload->>'budgets' AS budgets, []::BIGINT[] AS turns
 FROM own o WHERE o.sent
 UNION ALL
 SELECT o.agent_id, o.as_of, o.seq, 'received', o.payload->>'sender', o.said, o.recorded_at, o.turn, o.seq, NULL,
     CASE WHEN t.working OR a.task IS NOT NULL THEN 'working' ELSE 'ready' END, NULL, o.payload->>'sent',
     (o.payload->>'message')::BIGINT, o.payload->>'hops', o.payload->>'waiting', NULL, t.answer,
-    (o.payload->>'from_seq')::BIGINT, (o.payload->>'to_seq')::BIGINT, o.payload->>'budgets'
+    (o.payload->>'from_seq')::BIGINT, (o.payload->>'to_seq')::BIGINT, o.payload->>'budgets',
+    t.turns
 FROM own o JOIN answers t ON t.agent_id = o.agent_id AND t.as_of = o.as_of AND t.task = o.seq
     LEFT JOIN asked a ON a.agent_id = o.agent_id AND a.as_of = o.as_of AND a.task = o.seq
 WHERE NOT o.sent

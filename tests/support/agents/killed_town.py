@@ -26,14 +26,15 @@ import msgspec
 
 from everlog.actors.agent.agent_setup import Settings
 from everlog.actors.agent.commands import Command, MoveAgent, OpenAgent, ResumeTurns, SendInput
-from everlog.actors.agent.local_system import LocalSystem
+from everlog.actors.agent.fork_agent import open_turns_of
 from everlog.actors.hosting.local_runtime import LocalRuntime, local_runtime
 from everlog.actors.mail import mail_functions
 from everlog.actors.mail.mail_functions import NAMES
+from everlog.actors.mail.open_messages import OpenMessages
 from everlog.actors.ports.effects import ModelResponse
 from everlog.actors.ports.ports import Ports
 from everlog.actors.ports.real_clock import RealClock
-from everlog.events import Busy, Draft, HostLost, UserMessage
+from everlog.events import Busy, Draft, HostLost, UserMessage, event_of
 from everlog.store import Append, Commit, FileLog, FileStore
 from everlog.store.base.disk import RealFile
 from tests.soak.killed_effects import WINDOW, Life, StoppingDisk, say
@@ -280,24 +281,21 @@ async def done(runtime: LocalRuntime, agent_id: str, command: Any) -> None:
 
 async def at_rest(store: FileStore, life: Round, said: str = "") -> None:
     """Wait until no message is on its way and no turn is open; and until the first agent has said `said`."""
-    system, looks = LocalSystem(store), 0
-    scene = life.scene
+    scene, looks = life.scene, 0
     while looks < 2:  # the agents are looked at one after the other, and a message may pass between two looks
         before = life.commits
         await asyncio.sleep(0.02)
-        if life.commits != before:  # a look takes as long as many commits, which it holds up
+        if life.commits != before:  # a look holds up the commits
             looks = 0
             continue
         left = 0
         for name in scene.agents:
-            view = system.view(name)
-            left += sum(
-                row["state"] in ("pending", "waiting", "working", "ready") for row in view.rows("agent_messages")
-            )
-            left += len(view.rows("open_turns"))
+            records, open_messages = list(store.reader(name).read(name)), OpenMessages()
+            open_messages.add(records)
+            turns = open_turns_of(records)
+            left += len(turns) + len(open_messages.rows(turns))
             if name == scene.first and said:
-                left += not any(row["text"] == said for row in view.rows("recall_memory"))
-            view.close()
+                left += not any(event.text == said for event in map(event_of, records))
         looks = 0 if left else looks + 1
 
 
