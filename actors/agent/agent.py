@@ -249,7 +249,7 @@ class Agent(EventWriter):
             failed: ModelError | None = None
             try:
                 with self._runs.turn(turn):
-                    if self._mailed and self.repeats is None:  # a rerun works for no other agent
+                    if self.may_work_for_others(turn, resumed=not cause):
                         from everlog.actors.mail.inherited import budgets_of_turn  # most agents never write to others
 
                         self.models.ledger.inherit(await budgets_of_turn(self, turn))

@@ -8,7 +8,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import msgspec
 
@@ -34,11 +34,23 @@ EventsFrom = Callable[[int], NewEvents]
 """Makes the events of a commit, given the seq of the first one: for events that refer to each other."""
 
 
+class RecordFold(Protocol):
+    """Value that is kept up to date from record to record."""
+
+    def __init__(self, rows: Sequence[Mapping[str, Any]]) -> None: ...
+
+    def add(self, records: Sequence[Record]) -> None:
+        """Take the next records of the agent."""
+
+
+FoldT = TypeVar("FoldT", bound=RecordFold)
+
+
 class EventWriter:
     """Writer of one agent's log, one commit after the other. Tracks the turns that are not finished."""
 
     __slots__ = (
-        "_clock", "_ids", "_journal", "_keys", "_mail", "_mailed", "_on_commit", "_runs", "_timed", "_turn",
+        "_clock", "_folds", "_ids", "_journal", "_keys", "_mailed", "_on_commit", "_runs", "_timed", "_turn",
         "_waiting", "_writing", "agent_id", "head", "repeats",
     )  # fmt: skip
 
@@ -51,7 +63,7 @@ class EventWriter:
         self._journal, self._clock, self._ids, self._on_commit = journal, ports.clock, ports.ids, on_commit
         self._turn = 0  # last opened turn
         self._timed = self._mailed = False  # True if a timer was ever set, or a message of agents sent or received
-        self._mail: OpenMessages | None = None  # messages between agents that are not over; None: not read yet
+        self._folds: list[RecordFold] = []
         self._waiting: list[tuple[int, str]] = []
         """Unfinished turns, oldest first: number, and id of the opening input (empty: resume from the log)."""
         self._keys: dict[str, str] = {}
@@ -117,13 +129,14 @@ class EventWriter:
         )  # fmt: skip
         self._timed |= any(one.type in TIMED for one in drafts)
         if not self._mailed and any(one.type in MAILED for one in drafts):
-            self._mailed, self._mail = True, _open_messages()
+            self._mailed = True
+            self._folds.append(_open_messages()())
         commit = await self._journal.commit(self.agent_id, self.head, drafts)
         # A redelivered command added no records: position and open turns stay.
         if not commit.repeated:
             self.head += len(drafts)
-            if self._mail is not None:
-                self._mail.add(commit.records)
+            for fold in self._folds:
+                fold.add(commit.records)
             if _log.isEnabledFor(logging.INFO):
                 kinds = ", ".join(one.type for one in drafts)
                 _log.info("%r wrote seq %d to %d: %s", self.agent_id, self.head - len(drafts) + 1, self.head, kinds)
@@ -214,19 +227,40 @@ class EventWriter:
         """Return the messages between this agent and others that are not over. Queries them once in an activation."""
         if not self._mailed:
             return ()
-        if self._mail is None:
-            async with self._writing:  # no record comes between the query and what follows it
-                self._mail = self._mail or _open_messages(await self.rows("unfinished_messages"))
-        return self._mail.rows(self.open_turns)
+        return (await self.folded(_open_messages(), "unfinished_messages")).rows(self.open_turns)
+
+    async def folded(self, kind: type[FoldT], name: str) -> FoldT:
+        """Return the fold of that kind over this agent's log: of the rows of a projection, read once in an activation,
+        and of each record since.
+        """
+        if (found := self._fold(kind)) is not None:
+            return found
+        async with self._writing:  # no record comes between the query and what follows it
+            if (found := self._fold(kind)) is None:
+                found = kind(await self.rows(name))
+                self._folds.append(found)
+        return found
+
+    def _fold(self, kind: type[FoldT]) -> FoldT | None:
+        return next((fold for fold in self._folds if isinstance(fold, kind)), None)
+
+    def may_work_for_others(self, turn: int, *, resumed: bool) -> bool:
+        """Return True if a turn may work on a message of another agent. `resumed`: it was opened in an earlier
+        activation.
+        """
+        if not self._mailed or self.repeats is not None:  # a rerun works for no other agent
+            return False
+        mail = self._fold(_open_messages())
+        return resumed or mail is None or mail.opened(turn)
 
     def _closed(self, turns: Sequence[int]) -> None:
         self._waiting = [waiting for waiting in self._waiting if waiting[0] not in turns]
 
 
-def _open_messages(rows: Sequence[Mapping[str, Any]] = ()) -> "OpenMessages":
+def _open_messages() -> "type[OpenMessages]":
     from everlog.actors.mail.open_messages import OpenMessages  # most agents never write to others
 
-    return OpenMessages(rows)
+    return OpenMessages
 
 
 def _drafts_of(

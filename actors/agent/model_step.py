@@ -71,6 +71,8 @@ class StepAgent(Protocol):
         self, name: str, as_of: int | None = None, turn: int | None = None
     ) -> Sequence[Mapping[str, Any]]: ...
 
+    async def folded(self, kind: Any, name: str) -> Any: ...
+
     async def commit(
         self, events: Sequence[Event] | Callable[[int], Sequence[Event]], *, turn: int | None, step: int,
         cause: str | None = None, at: int | None = None,
@@ -111,7 +113,7 @@ class ModelCaller:
             context, request = fitted
             body = request.body
             attempt += 1
-            sent = _sent(body, request_fingerprints.of_request(context, request))
+            sent = request_fingerprints.naming_fields(body, request_fingerprints.of_request(context, request))
             answer: ModelResponse | None = None
             try:
                 answer = await self._answer(context, body, turn, step)
@@ -153,11 +155,11 @@ class ModelCaller:
                 raise gave_up
 
     async def _answer(self, context: Context, body: bytes, turn: int, step: int) -> ModelResponse:
-        """Ask the model. The rule of a group, which stands in its place, is asked with the log instead of a request."""
-        if context.config.members:
-            from everlog.actors.groups.group_reply import group_reply  # most agents are no groups
+        """Ask the model, or the rule of a group, which stands in its place."""
+        if context.config.members:  # most agents are no groups
+            from everlog.actors.groups.group_reply import answer_as_group
 
-            return group_reply(context.config, await self._agent.rows("group_talk"), turn)
+            return await answer_as_group(self._agent, context.config, turn)
         return await self._agent.ask(context.model, body, self._preview(context, turn, step))
 
     def _preview(self, context: Context, turn: int, step: int) -> DeltaCallback | None:
@@ -245,7 +247,9 @@ class ModelCaller:
         for attempt, words in enumerate((SUMMARY_WORDS, SUMMARY_WORDS_SHORTER), start=1):
             asked = (context, cut.covers_to, words, context_fit.transcript_bytes_max(context))
             body = render_request.summary_request(*asked)
-            sent = _sent(body, request_fingerprints.of_summary_request(render_request.summary_parts(*asked)))
+            sent = request_fingerprints.naming_fields(
+                body, request_fingerprints.of_summary_request(render_request.summary_parts(*asked))
+            )
             try:
                 fault, answer, reply = await self._summary(body, context)
             except ModelError as error:
@@ -359,15 +363,6 @@ def _to_own_model(error: ModelError, context: Context, sent: Mapping[str, Any]) 
 def _raw(error: ModelError) -> str:
     """Return the raw reply that came with an error; empty if none came."""
     return error.raw if isinstance(error, BadReply) else ""
-
-
-def _sent(body: bytes, made_of: request_fingerprints.RequestParts) -> dict[str, Any]:
-    """Return the fields by which a record names a request: hash, size and fingerprints."""
-    return {
-        "context_sha256": render_request.sha256(body),
-        "context_bytes": len(body),
-        "parts": request_fingerprints.encode_fingerprints(request_fingerprints.fingerprints(made_of)),
-    }
 
 
 def _answer_fields(answer: ModelResponse | None, reply: ModelReply | None, asked: str) -> dict[str, Any]:

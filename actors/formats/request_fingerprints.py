@@ -15,6 +15,7 @@ from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
 from itertools import groupby
 from operator import itemgetter
+from typing import Any
 from zlib import crc32
 
 import msgspec
@@ -101,6 +102,15 @@ _shared = lru_cache(maxsize=256)(fingerprint)
 def encode_fingerprints(marks: Mapping[str, str]) -> str:
     """Join fingerprints for the log into one text, which is decoded in a third of the time of an object."""
     return ", ".join([f"{name} {digits}" for name, digits in marks.items()])
+
+
+def naming_fields(body: bytes, made_of: RequestParts) -> dict[str, Any]:
+    """Return the fields by which a record names a request: hash, size and fingerprints."""
+    return {
+        "context_sha256": render_request.sha256(body),
+        "context_bytes": len(body),
+        "parts": encode_fingerprints(fingerprints(made_of)),
+    }
 
 
 def decode_fingerprints(written: str) -> dict[str, str]:

@@ -1,18 +1,15 @@
-"""Reply as the rule of a group, in the form of a chat completion. Pure. Used by `agent/model_step.py`."""
+"""Reply as the rule of a group, in the form of a chat completion. Used by `agent/model_step.py`."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
 from everlog.actors.groups.rules import GroupRule, moves
-from everlog.actors.groups.talk import talk_of
+from everlog.actors.groups.talk import ASK, GroupReading, GroupTalk
 from everlog.actors.models.model_types import GROUP
 from everlog.actors.ports.agent_constants import SEND_MESSAGE
 from everlog.actors.ports.effects import ModelResponse
 from everlog.events import AgentConfigured
-
-ASK = "ask_agent"
 
 
 def rule_of(config: AgentConfigured) -> GroupRule:
@@ -20,9 +17,21 @@ def rule_of(config: AgentConfigured) -> GroupRule:
     return GroupRule(config.model.removeprefix(GROUP), config.members, config.manager, config.rounds)
 
 
-def group_reply(config: AgentConfigured, rows: Sequence[Mapping[str, Any]], turn: int) -> ModelResponse:
-    """Return the reply in a turn. `rows`: those of the projection `group_talk`."""
-    found = moves(rule_of(config), talk_of(rows, turn))
+class TalkingGroup(Protocol):
+    """Method of an agent that is a group."""
+
+    async def folded(self, kind: type[GroupReading], name: str) -> GroupReading: ...
+
+
+async def answer_as_group(group: TalkingGroup, config: AgentConfigured, turn: int) -> ModelResponse:
+    """Return the reply in a turn, from the log of the group."""
+    reading = await group.folded(GroupReading, "group_talk")
+    return group_reply(config, reading.talk(turn))
+
+
+def group_reply(config: AgentConfigured, talk: GroupTalk) -> ModelResponse:
+    """Return the reply in the turn of `talk`."""
+    found = moves(rule_of(config), talk)
     calls: list[tuple[str, str, dict[str, Any]]] = [
         (call_id, SEND_MESSAGE, {"message": text}) for call_id, text in found.says
     ]

@@ -4,19 +4,22 @@ Turns are the order: an agent that is asked in a turn has been given all that wa
 rows that a request shows play no part, so summaries, restarts and forks change nothing. Used by `rules.py`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal, cast, get_args
 
 import msgspec
 
 from everlog.actors.mail.names import spoken
 from everlog.events import (
+    INPUTS,
     AgentForked,
     AgentMessageReceived,
     AgentMessageSent,
     AgentReplyReceived,
     FunctionResult,
     MessageSent,
+    Record,
+    TurnsHidden,
     UserMessage,
 )
 
@@ -25,6 +28,11 @@ Part = Literal["speaks", "works", "decides", "picks", "repicks"]
 supervisor, to pick the next speaker, or to pick again after an answer that was no name.
 """
 _PARTS = get_args(Part)
+ASK = "ask_agent"
+"""Function with which a group asks."""
+_KINDS = {
+    AgentForked.kind, AgentMessageReceived.kind, AgentMessageSent.kind, AgentReplyReceived.kind, MessageSent.kind,
+}  # fmt: skip
 SAID = "said-"
 """Beginning of the call ids with which the group says what became of a question; the question's own follows."""
 
@@ -100,88 +108,104 @@ def _place(call_id: str) -> tuple[int, Part, int] | None:
     return int(begin[5:]), cast("Part", part), int(number)
 
 
-def talk_of(rows: Sequence[Mapping[str, Any]], turn: int) -> GroupTalk:
-    """Return the state in a turn, from the rows of `group_talk`: later turns play no part."""
-    reading = _Reading()
-    for row in rows:
-        if row["turn"] <= turn:
-            reading.read(row)
-    return reading.talk(turn)
+class GroupReading:
+    """Sayings, questions and answers of a group, read from record to record."""
 
-
-class _Reading:
-    """Questions, answers and inputs, read row after row."""
-
-    def __init__(self) -> None:
-        self.lines: list[TalkLine] = []
-        self.roots: dict[int, int] = {}
-        self.inputs: dict[int, TalkLine] = {}
+    def __init__(self, rows: Iterable[Mapping[str, Any]] = ()) -> None:
+        """`rows`: those of the projection `group_talk` so far."""
+        self._unread: list[Mapping[str, Any]] = []
+        """Rows of turns that were not asked for yet."""
+        self._lines: list[TalkLine] = []
+        self._roots: dict[int, int] = {}
+        self._inputs: dict[int, TalkLine] = {}
         """Input of each turn, until it is known to be an answer."""
-        self.by_seq: dict[int, GroupQuestion] = {}
-        self.asked: list[GroupQuestion] = []
-        self.said: set[str] = set()
-        self.hidden: set[int] = set()
+        self._by_seq: dict[int, GroupQuestion] = {}
+        self._asked: list[GroupQuestion] = []
+        self._said: set[str] = set()
+        self._hidden: set[int] = set()
+        for row in rows:
+            self._unread.append(row)
+            if row["hidden"]:
+                self._hidden.add(row["turn"])
 
-    def read(self, row: Mapping[str, Any]) -> None:
+    def add(self, records: Iterable[Record]) -> None:
+        """Take the next records of the group. A test holds the rows that are made of them equal to the projection's."""
+        for record in records:
+            if record.type == TurnsHidden.kind:
+                self._hidden.update(msgspec.json.decode(record.payload, type=_Hidden).turns)
+            elif _counts(record):
+                row = {"seq": record.seq, "turn": record.turn, "type": record.type, "text": record.text}
+                self._unread.append({**row, "payload": record.payload})
+
+    def talk(self, turn: int) -> GroupTalk:
+        """Return the state in a turn, which is that of the last call or a later one: later turns play no part."""
+        # Turns are run in the order of their inputs, so rows that are left for later say nothing of this turn.
+        later = []
+        for row in self._unread:
+            if row["turn"] <= turn:
+                self._read(row)
+            else:
+                later.append(row)
+        self._unread = later
+        return self._talk(turn)
+
+    def _read(self, row: Mapping[str, Any]) -> None:
         turn, text = row["turn"], row["text"] or ""
-        if row["hidden"]:
-            self.hidden.add(turn)
         match row["type"]:
             case AgentMessageSent.kind:
                 self._sent(msgspec.json.decode(row["payload"], type=_Sent), row["seq"], turn)
             case AgentReplyReceived.kind:
                 self._replied(msgspec.json.decode(row["payload"], type=_Reply), turn)
             case AgentMessageReceived.kind:
-                self.roots[turn] = row["seq"]
+                self._roots[turn] = row["seq"]
             case AgentForked.kind:
-                for asked in self.asked:
+                for asked in self._asked:
                     asked.outcome = asked.outcome or "cut"
             case MessageSent.kind:
-                self.said.add(msgspec.json.decode(row["payload"], type=_Called).call_id)
+                self._said.add(msgspec.json.decode(row["payload"], type=_Called).call_id)
             case FunctionResult.kind:
                 self._refused(msgspec.json.decode(row["payload"], type=_Called).call_id, text, turn)
             case _ if text.strip():
                 user = msgspec.json.decode(row["payload"], type=_Said)
                 name = spoken(user.agent) if user.agent else user.name
-                self.inputs[turn] = TalkLine(turn, name if row["type"] == UserMessage.kind else "", text)
-                self.lines.append(self.inputs[turn])
+                self._inputs[turn] = TalkLine(turn, name if row["type"] == UserMessage.kind else "", text)
+                self._lines.append(self._inputs[turn])
 
     def _sent(self, sent: "_Sent", seq: int, turn: int) -> None:
         if (place := _place(sent.call_id)) is not None:
-            self.by_seq[seq] = GroupQuestion(*place, turn=turn, root=sent.task, to=spoken(sent.to))
-            self.asked.append(self.by_seq[seq])
+            self._by_seq[seq] = GroupQuestion(*place, turn=turn, root=sent.task, to=spoken(sent.to))
+            self._asked.append(self._by_seq[seq])
 
     def _replied(self, reply: "_Reply", turn: int) -> None:
-        self.roots[turn] = reply.task
-        line = self.inputs.pop(turn, None)
+        self._roots[turn] = reply.task
+        line = self._inputs.pop(turn, None)
         if line is not None:
-            self.lines.remove(line)
-        asked = self.by_seq.get(reply.message)
+            self._lines.remove(line)
+        asked = self._by_seq.get(reply.message)
         if asked is None or asked.outcome:
             return
         asked.outcome, asked.text = reply.outcome, line.text if line else ""
         if asked.part in ("speaks", "decides") and line is not None and asked.outcome == "answered":
-            self.lines.append(TalkLine(turn, asked.to, line.text, member=True))
+            self._lines.append(TalkLine(turn, asked.to, line.text, member=True))
 
     def _refused(self, call_id: str, text: str, turn: int) -> None:
         if (place := _place(call_id)) is not None:
-            refused = GroupQuestion(*place, turn=turn, root=self.roots.get(turn, 0), outcome="refused", text=text)
-            self.asked.append(refused)
+            refused = GroupQuestion(*place, turn=turn, root=self._roots.get(turn, 0), outcome="refused", text=text)
+            self._asked.append(refused)
 
-    def talk(self, turn: int) -> GroupTalk:
-        """Return the state in a turn."""
-        root = self.roots.get(turn, 0)
-        for asked in self.asked:
-            asked.said = SAID + asked.call_id in self.said
+    def _talk(self, turn: int) -> GroupTalk:
+        root = self._roots.get(turn, 0)
+        for asked in self._asked:
+            asked.said = SAID + asked.call_id in self._said
         return GroupTalk(
             turn=turn,
             root=root,
-            lines=[one for one in self.lines if self.roots.get(one.turn, 0) == root and one.turn not in self.hidden],
-            asked=[asked for asked in self.asked if asked.root == root],
+            lines=[one for one in self._lines if self._roots.get(one.turn, 0) == root and one.turn not in self._hidden],
+            asked=[asked for asked in self._asked if asked.root == root],
             wanted=max(
-                (at for at in self.inputs if self.roots.get(at, 0) == root and at not in self.hidden), default=0
+                (at for at in self._inputs if self._roots.get(at, 0) == root and at not in self._hidden), default=0
             ),
-            ended={asked.round for asked in self.asked if ended_call(asked.round) in self.said},
+            ended={asked.round for asked in self._asked if ended_call(asked.round) in self._said},
         )
 
 
@@ -190,8 +214,16 @@ def ended_call(number: int) -> str:
     return f"{SAID}round{number}-ended"
 
 
+def _counts(record: Record) -> bool:
+    """Return True if the projection `group_talk` has a row of a record that was just written."""
+    if record.type == FunctionResult.kind:
+        return '"ok":false' in record.payload and msgspec.json.decode(record.payload, type=_Called).name == ASK
+    return record.type in _KINDS or (record.type in INPUTS and not record.step and record.turn > 0)
+
+
 class _Called(msgspec.Struct):
     call_id: str = ""
+    name: str = ""
 
 
 class _Sent(msgspec.Struct):
@@ -204,6 +236,10 @@ class _Reply(msgspec.Struct):
     message: int
     outcome: str
     task: int = 0
+
+
+class _Hidden(msgspec.Struct):
+    turns: list[int]
 
 
 class _Said(msgspec.Struct):

@@ -77,7 +77,7 @@ async def _message_agents(desk: FunctionMemory, label: str, message: str) -> str
         to = await desk.searcher.others.labelled(label)
     except BadInput as error:
         raise FunctionError(str(error)) from error
-    rows = await desk.searcher.rows("agent_messages")
+    rows = await desk.searcher.rows("message_limits")
     if _origin(rows, desk.turn).by_agent:
         raise FunctionError(
             "You can write to a label when a person or a timer made you, not because of another agent's message. "
@@ -118,7 +118,7 @@ async def _send(desk: FunctionMemory, name: str, message: str, expires_at: int) 
     own = desk.searcher.agent_id
     if to == own:
         raise FunctionError("That is you. Nothing was sent.")
-    rows = await desk.searcher.rows("agent_messages")
+    rows = await desk.searcher.rows("message_limits")
     before = _origin(rows, desk.turn)
     hops = [*before.hops, spoken(own)]
     waiting = [*before.waiting, spoken(own)]
@@ -152,19 +152,19 @@ class _Origin(msgspec.Struct, frozen=True):
 def _origin(rows: Sequence[Mapping[str, Any]], turn: int) -> _Origin:
     """Return the messages because of which a turn runs: it was opened by one, by the end of a wait, or by neither."""
     for row in rows:
-        if row["direction"] == "received" and row["turn"] == turn:
+        if not row["sent"] and row["turn"] == turn:
             return _Origin(names_in(row["hops"]), names_in(row["waiting"]), row["seq"], True)
-        if row["direction"] == "sent" and row["ended_turn"] == turn:
+        if row["sent"] and row["ended_turn"] == turn:
             # The answer to an own question leads no further: its turn has the hops of the turn that asked. The end of
             # a message that waits for nothing does, or it would be sent again without end.
             hops = names_in(row["hops"])
-            return _Origin(hops[:-1] if row["expires_us"] else hops, names_in(row["waiting"])[:-1], row["task"], True)
+            return _Origin(hops[:-1] if row["waits"] else hops, names_in(row["waiting"])[:-1], row["task"], True)
     return _Origin()
 
 
 def _follow_ups(rows: Sequence[Mapping[str, Any]], turn: int) -> int:
     """Return the number of own questions that led to a turn, each asked because of the answer to the one before."""
-    asked_in = {row["ended_turn"]: row["turn"] for row in rows if row["direction"] == "sent" and row["ended_turn"]}
+    asked_in = {row["ended_turn"]: row["turn"] for row in rows if row["sent"] and row["ended_turn"]}
     number = 0
     while turn in asked_in:
         turn, number = asked_in[turn], number + 1
@@ -179,7 +179,7 @@ def _check_rates(desk: FunctionMemory, rows: Sequence[Mapping[str, Any]], to: st
             f"{before} questions, each asked because of the answer to the one before, led to this turn, the most there "
             "may be. Nothing was sent."
         )
-    in_turn = sum(row["direction"] == "sent" and row["turn"] == desk.turn for row in rows) + len(desk.mail)
+    in_turn = sum(row["sent"] and row["turn"] == desk.turn for row in rows) + len(desk.mail)
     if in_turn >= PER_TURN_MAX:
         raise FunctionError(f"You have sent {in_turn} messages in this turn, the most there may be. Nothing was sent.")
     _check_minute(desk, rows, [to])
@@ -188,11 +188,7 @@ def _check_rates(desk: FunctionMemory, rows: Sequence[Mapping[str, Any]], to: st
 def _check_minute(desk: FunctionMemory, rows: Sequence[Mapping[str, Any]], to: Sequence[str]) -> None:
     """Raise FunctionError if the agent has written to one of others as often as it may in a minute."""
     since = desk.now - 60 * MICROSECONDS
-    lately = Counter(
-        row["other"]
-        for row in rows
-        if row["direction"] == "sent" and row["time"] > since and row["state"] not in ("answered", "silent")
-    )
+    lately = Counter(row["other"] for row in rows if row["sent"] and row["time"] > since and not row["answered"])
     lately.update(one.to for one in desk.mail)
     for one in to:
         if lately[one] >= PER_MINUTE_MAX:

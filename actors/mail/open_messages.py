@@ -31,6 +31,8 @@ class OpenMessages:
         """Rows by seq. Their states are made when they are asked for."""
         self._input: tuple[int, str | None] = (0, None)
         """Turn and text of the newest input that opened a turn."""
+        self._opened: set[int] = set()
+        """Turns that messages and answers of others opened; those that have ended may be missing."""
 
     def add(self, records: Sequence[Record]) -> None:
         """Take the next records of the agent."""
@@ -43,6 +45,7 @@ class OpenMessages:
                 case AgentMessageSettled.kind:
                     self._settled(record.seq, msgspec.json.decode(record.payload, type=_Ended).message)
                 case AgentReplyReceived.kind:
+                    self._opened.add(record.turn)
                     reply = msgspec.json.decode(record.payload, type=_Ended)
                     if (row := self._rows.get(reply.message)) is not None and row["direction"] == "sent":
                         del self._rows[reply.message]
@@ -59,12 +62,19 @@ class OpenMessages:
 
     def rows(self, open_turns: Collection[int]) -> Sequence[Mapping[str, Any]]:
         """Return the rows of the messages that are not over. `open_turns`: numbers of the unfinished turns."""
+        self._opened.intersection_update(open_turns)
         asked = {row["task"] for row in self._rows.values() if row["direction"] == "sent" and row["expires_us"]}
         for row in self._rows.values():
             if row["direction"] == "received":
                 works = row["seq"] in asked or not set(open_turns).isdisjoint(row["turns"])
                 row["state"] = "working" if works else "ready"
         return list(self._rows.values())
+
+    def opened(self, turn: int) -> bool:
+        """Return True if a message or an answer of another agent opened an unfinished turn, as far as `add` has met its
+        records.
+        """
+        return turn in self._opened
 
     def _sent(self, record: Record) -> None:
         sent = msgspec.json.decode(record.payload, type=_Sent)
@@ -74,6 +84,7 @@ class OpenMessages:
         }  # fmt: skip
 
     def _received(self, record: Record) -> None:
+        self._opened.add(record.turn)
         got = msgspec.json.decode(record.payload, type=_Received)
         if got.waits:
             text = self._input[1] if self._input[0] == record.turn else None

@@ -1,6 +1,7 @@
--- The rows of `agent_messages` that are pending, waiting, working or ready: what the agent's host looks at after a
--- commit. Only the records of these messages are read out of their JSON, and a state has all of them, so the cost does
--- not grow with what is over. A law checks that the rows are the same. `turns`: those of a received message.
+-- The rows of `agent_messages` that are pending, waiting, working or ready: what the agent's host reads after an
+-- activation, and keeps from record to record then. Only the records of these messages are read out of their JSON, and a
+-- state has all of them, so the cost does not grow with what is over. A law checks that the rows are the same. `turns`:
+-- those of a received message.
 WITH mail AS MATERIALIZED (
     SELECT r.agent_id, w.as_of, r.seq, r.turn, r.type, r.event_id, r.recorded_at, r.text, r.payload
     FROM wanted w JOIN records r ON r.agent_id = w.agent_id AND r.seq <= w.as_of AND r.ended > w.as_of

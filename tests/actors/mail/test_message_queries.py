@@ -47,13 +47,13 @@ def test_agents_that_write_at_once_share_their_queries(tmp_path: Path, queries: 
                 assert [record.type for record in sent.records].count("agent_message_sent") == 1
 
     asyncio.run(main())
-    asked = [agents for name, agents in queries if name == "agent_messages"]
+    asked = [agents for name, agents in queries if name == "message_limits"]
     assert sum(asked) >= AGENTS
     assert len(asked) < AGENTS / 2, f"{len(asked)} queries"
 
 
 def test_an_agent_whose_messages_are_over_is_asked_for_none(queries: list[tuple[str, int]]) -> None:
-    """The open messages are not queried in later turns, until there is a message again, which is delivered."""
+    """The open messages are not queried in an activation that saw the first one, and later ones are delivered too."""
 
     async def main() -> None:
         town = Town()

@@ -52,7 +52,7 @@ def test_unfinished_messages_are_rows_of_all_messages(records: list[Record], dat
 
 @law(LIVES, st.data(), few=4, many=300)
 def test_open_messages_are_kept_from_record_to_record(records: list[Record], data: st.DataObject) -> None:
-    """What a host keeps from the first record on, or from the rows at any record on, is what the projection says."""
+    """A host that begins with the first record, or with the rows at any record, has the rows of the projection."""
     assume(not any(is_erased(record.payload) for record in records))  # what is written is not erased yet
     cut, end = sorted(data.draw(st.integers(1, len(records))) for _ in range(2))
     with loaded(records) as engine:
@@ -64,3 +64,21 @@ def test_open_messages_are_kept_from_record_to_record(records: list[Record], dat
             later.add([record])
         turns = [row["turn"] for row in engine.rows("open_turns", "sam", end)]
         assert texts(kept.rows(turns)) == texts(later.rows(turns)) == unfinished(engine, end)
+
+
+@law(LIVES, st.data(), few=4, many=300)
+def test_message_limits_are_columns_of_all_messages(records: list[Record], data: st.DataObject) -> None:
+    """Messages that were copied by a fork apart, whose answers are those of the parent."""
+    as_of = data.draw(st.integers(1, len(records)))
+    same = ("seq", "time", "turn", "ended_turn", "hops", "waiting")
+    with loaded(records) as engine:
+        rows = {row["seq"]: row for row in engine.rows("message_limits", "sam", as_of)}
+        for row in engine.rows("agent_messages", "sam", as_of):
+            limits = rows.pop(row["seq"])
+            assert [limits[name] for name in same] == [row[name] for name in same]
+            assert limits["sent"] == (row["direction"] == "sent")
+            if limits["sent"]:
+                assert (limits["other"], limits["task"]) == (row["other"], row["task"])
+                assert limits["waits"] == (row["expires_us"] is not None)
+                assert row["state"] == "copied" or limits["answered"] == (row["state"] in ("answered", "silent"))
+        assert not rows

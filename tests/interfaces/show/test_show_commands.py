@@ -304,6 +304,7 @@ def test_a_range_without_records_says_so(sam: Line):
     assert sam("events", "sam", "--from", str(head))[2] == ""
 
 
+@pytest.mark.beside_store("the times that a server shows are those of its own clock")
 def test_a_memory_header_fits_the_terminal(sam: Line, monkeypatch: pytest.MonkeyPatch):
     """If a header is too long for the width, the time of a block's edit is on a line of its own."""
     monkeypatch.setenv("COLUMNS", "80")
