@@ -9,9 +9,18 @@ from starlette.responses import Response
 from everlog.events import EverlogError, UnknownAgent
 from everlog.interfaces.http.a2a.cards import server_card_of
 from everlog.interfaces.http.a2a.message_input import check_wishes
-from everlog.interfaces.http.a2a.shapes import RpcCall, RpcResult, SendParams, TaskItem, TaskParams, TenantParams
+from everlog.interfaces.http.a2a.shapes import (
+    ListParams,
+    RpcCall,
+    RpcResult,
+    SendParams,
+    TaskItem,
+    TaskParams,
+    TenantParams,
+)
 from everlog.interfaces.http.a2a.surface import VERSION, A2aFault, RpcFailure, failure
-from everlog.interfaces.http.a2a.task_runs import TaskRun, begun_task, found_task, no_task
+from everlog.interfaces.http.a2a.task_pages import task_page
+from everlog.interfaces.http.a2a.task_runs import TaskRun, begun_task, found_task, listed_tasks, no_task
 from everlog.interfaces.http.a2a.task_shapes import task_shape
 from everlog.interfaces.http.core.event_streams import EventStreamResponse, StreamStyle
 from everlog.interfaces.http.core.keys import ROLES, Role
@@ -172,10 +181,9 @@ async def _no_push(_: HttpCall, _asked: TenantParams) -> Any:
     )
 
 
-async def _no_list(_: HttpCall, _asked: TenantParams) -> Any:
-    raise A2aFault(
-        "UNSUPPORTED_OPERATION", "Tasks are not listed: they are runs of the agent, whose records /api/v1 lists."
-    )
+async def _list(call: HttpCall, asked: ListParams) -> Any:
+    """Return one page of the agent's tasks."""
+    return task_page(await listed_tasks(call), asked, call.params["agent"])
 
 
 async def _extended_card(call: HttpCall, _: TenantParams) -> Any:
@@ -199,7 +207,7 @@ METHODS: Mapping[str, RpcMethod] = {
     "GetTask": RpcMethod(TaskParams, _show),
     "CancelTask": RpcMethod(TaskParams, _cancel, "talk"),
     "SubscribeToTask": RpcMethod(TaskParams, _subscribe),
-    "ListTasks": RpcMethod(TenantParams, _no_list),
+    "ListTasks": RpcMethod(ListParams, _list),
     "CreateTaskPushNotificationConfig": RpcMethod(TenantParams, _no_push),
     "GetTaskPushNotificationConfig": RpcMethod(TenantParams, _no_push),
     "ListTaskPushNotificationConfigs": RpcMethod(TenantParams, _no_push),

@@ -86,6 +86,22 @@ class TaskParams(_Sent, frozen=True, kw_only=True):
     tenant: str = ""
 
 
+class ListParams(_Sent, frozen=True, kw_only=True):
+    """Parameters of `ListTasks`."""
+
+    context_id: ClientId = ""
+    """Context of the tasks; empty: all."""
+    status: TaskStateName | Literal["", "TASK_STATE_UNSPECIFIED"] = ""
+    page_size: Annotated[int, Meta(ge=1, le=100)] = 50
+    page_token: str = ""
+    """`next_page_token` of the page before; empty: the first page."""
+    history_length: Annotated[int, Meta(ge=0)] | None = None
+    status_timestamp_after: datetime | None = None
+    """Earliest time of the newest record, inclusive."""
+    include_artifacts: bool = False
+    tenant: str = ""
+
+
 class TenantParams(_Sent, frozen=True, kw_only=True):
     """The one parameter of every method."""
 
@@ -118,6 +134,17 @@ class A2aTask(_Sent, frozen=True, kw_only=True):
     status: TaskStatusShape
     artifacts: Sequence[Artifact] = ()
     history: Sequence[A2aMessage] = ()
+
+
+class TaskPage(_Sent, frozen=True, kw_only=True):
+    """Tasks of an agent, the one that changed last first."""
+
+    tasks: Sequence[A2aTask]
+    next_page_token: str
+    """Empty: there are no more."""
+    page_size: int
+    total_size: int
+    """Number of tasks on all pages."""
 
 
 class StatusUpdate(_Sent, frozen=True, kw_only=True):

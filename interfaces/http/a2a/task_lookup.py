@@ -4,7 +4,7 @@ A task is no object of its own: its id is the event id of its input, and its sta
 time it is asked for. So any server in front of the store gives the same answer, and a restart changes none.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -13,6 +13,7 @@ from everlog.actors.agent.fork_agent import open_turns_of
 from everlog.actors.feed.run_lookup import RunStatus, find_input, status_of_ended
 from everlog.events import (
     INPUTS,
+    AgentDeleted,
     ApprovalDecided,
     ApprovalRequested,
     Record,
@@ -57,35 +58,81 @@ class TaskRecords(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def find_task(reader: LogReader, agent_id: str, task: str) -> TaskRecords | None:
-    """Return a task by its id; None if no input of the agent has that id, or if the input is a person's decision."""
+    """Return a task by its id; None if no input of the agent has that id since it was created last, or if the input is
+    a person's decision.
+    """
     found = find_input(reader, agent_id, task)
-    if found is None or found.type not in INPUTS or found.type == ApprovalDecided.kind:
+    if found is None or not _begins_task(found):
         return None
-    later = list(reader.read(agent_id, found.seq, reader.head(agent_id).seq))
-    said = later[0]
-    inputs, records, waiting = _followed(said, later)
-    still_open = set(open_turns_of(later))
-    running = next((record for turn, record in inputs.items() if turn in still_open), None)
-    return TaskRecords(
-        input=said, records=records, state=_state(said, records, running, waiting), waiting=waiting, running=running
+    later = tasks_in(list(reader.read(agent_id, found.seq, reader.head(agent_id).seq)))
+    return next((one for one in later if one.input.event_id == task), None)
+
+
+def list_tasks(reader: LogReader, agent_id: str) -> list[TaskRecords]:
+    """Return all tasks of an agent, the one with the newest record first. Reads the whole log."""
+    tasks = tasks_in(list(reader.read(agent_id, 1, reader.head(agent_id).seq)))
+    return sorted(tasks, key=lambda task: task.records[-1].seq, reverse=True)
+
+
+def tasks_in(records: Sequence[Record]) -> list[TaskRecords]:
+    """Return the tasks that begin in some records up to the last one of an agent, in the order of their inputs."""
+    tasks: list[_Following] = []
+    turns: dict[int, _Following] = {}
+    asked: dict[int, _Following] = {}
+    for record in records:
+        event: Any = event_of(record) if record.type in _LEADING and not is_erased(record.payload) else None
+        if record.type == AgentDeleted.kind:  # turns are counted from 1 again
+            tasks, turns, asked = [], {}, {}
+        elif isinstance(event, ApprovalDecided) and (task := asked.pop(event.request, None)) is not None:
+            del task.requests[event.request]
+            task.inputs[record.turn] = record
+            turns[record.turn] = task
+        elif isinstance(event, TurnsHidden):
+            for seq in [seq for seq, task in asked.items() if task.requests[seq].turn in event.turns]:
+                del asked.pop(seq).requests[seq]
+        elif _begins_task(record) and record.turn not in turns:
+            tasks.append(_Following({record.turn: record}))
+            turns[record.turn] = tasks[-1]
+        if (task := turns.get(record.turn)) is not None:
+            task.records.append(record)
+            if isinstance(event, ApprovalRequested):
+                task.requests[record.seq] = record
+                asked[record.seq] = task
+    living = max((at for at, record in enumerate(records) if record.type == AgentDeleted.kind), default=-1) + 1
+    still_open = set(open_turns_of(records[living:]))
+    return [task.ended(still_open) for task in tasks]
+
+
+_LEADING = (ApprovalDecided.kind, ApprovalRequested.kind, TurnsHidden.kind)
+"""Kinds of records that say to which task other records belong."""
+
+
+def _begins_task(record: Record) -> bool:
+    return (
+        record.type in INPUTS
+        and record.type != ApprovalDecided.kind
+        and record.turn > 0
+        and not record.step
+        and '"imported":true' not in record.payload
     )
 
 
-def _followed(said: Record, later: Sequence[Record]) -> tuple[dict[int, Record], list[Record], list[Record]]:
-    """Return the inputs of a task's turns by turn, the records of these turns, and the requests that wait."""
-    inputs, records, requests = {said.turn: said}, [], dict[int, Record]()
-    for record in later:
-        event: Any = None if is_erased(record.payload) else event_of(record)
-        if isinstance(event, ApprovalDecided) and event.request in requests:
-            del requests[event.request]
-            inputs[record.turn] = record
-        elif isinstance(event, TurnsHidden):
-            requests = {seq: asked for seq, asked in requests.items() if asked.turn not in event.turns}
-        if record.turn in inputs:
-            records.append(record)
-            if isinstance(event, ApprovalRequested):
-                requests[record.seq] = record
-    return inputs, records, list(requests.values())
+class _Following(msgspec.Struct):
+    """Task whose records are read one after the other."""
+
+    inputs: dict[int, Record]
+    """Inputs of its turns, by turn."""
+    records: list[Record] = []
+    requests: dict[int, Record] = {}
+    """Requests for approvals that wait, by seq."""
+
+    def ended(self, still_open: Collection[int]) -> TaskRecords:
+        """Return the task after its last record. `still_open`: the unfinished turns of the agent."""
+        said = next(iter(self.inputs.values()))
+        waiting = list(self.requests.values())
+        running = next((record for turn, record in self.inputs.items() if turn in still_open), None)
+        state = _state(said, self.records, running, waiting)
+        return TaskRecords(input=said, records=self.records, state=state, waiting=waiting, running=running)
 
 
 def _state(said: Record, records: Sequence[Record], running: Record | None, waiting: Sequence[Record]) -> TaskStateName:

@@ -1,6 +1,6 @@
 """Begin, decide and follow tasks: the runs behind them are joined as every other surface joins runs."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from functools import partial
 
 from everlog.actors.agent_ref import AgentRef
@@ -10,7 +10,7 @@ from everlog.events import UserMessage
 from everlog.interfaces.http.a2a.message_input import SentDecision, arguments_of, decision_of, words_of
 from everlog.interfaces.http.a2a.shapes import A2aMessage, TaskItem
 from everlog.interfaces.http.a2a.surface import A2aFault
-from everlog.interfaces.http.a2a.task_lookup import TaskRecords, find_task
+from everlog.interfaces.http.a2a.task_lookup import TaskRecords, find_task, list_tasks
 from everlog.interfaces.http.a2a.task_shapes import (
     TaskPlace,
     answer_parts,
@@ -101,6 +101,13 @@ async def found_task(call: HttpCall, task: str) -> TaskRecords | None:
     """Return a task of the agent of a call; None if there is none."""
     reader = await call.service.ports.aside(call.service.system.store.reader, call.stream)
     found: TaskRecords | None = await call.service.ports.aside(partial(find_task, reader, call.stream, task))
+    return found
+
+
+async def listed_tasks(call: HttpCall) -> Sequence[TaskRecords]:
+    """Return all tasks of the agent of a call, the one with the newest record first."""
+    reader = await call.service.ports.aside(call.service.system.store.reader, call.stream)
+    found: Sequence[TaskRecords] = await call.service.ports.aside(partial(list_tasks, reader, call.stream))
     return found
 
 

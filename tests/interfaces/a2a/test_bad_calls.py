@@ -72,7 +72,11 @@ def test_a_method_answers_those_alone_who_may(tmp_path: Path) -> None:
         ("SendMessage", {"message": HELLO, "configuration": {"acceptedOutputModes": ["a/b"]}}, -32005, "only a/b"),
         ("SendMessage", {"message": HELLO, "configuration": {"taskPushNotificationConfig": {}}}, -32003, "pushed"),
         ("GetTask", {"id": "018f0000-0000-7000-8000-000000000000"}, -32001, "has no task"),
-        ("ListTasks", {}, -32004, "not listed"),
+        ("ListTasks", {"pageSize": 0}, -32602, "pageSize"),
+        ("ListTasks", {"pageSize": 101}, -32602, "pageSize"),
+        ("ListTasks", {"pageToken": "far"}, -32602, "pageToken"),
+        ("ListTasks", {"status": "TASK_STATE_LOST"}, -32602, "status"),
+        ("ListTasks", {"statusTimestampAfter": "soon"}, -32602, "statusTimestampAfter"),
         ("CreateTaskPushNotificationConfig", {"taskId": "x"}, -32003, "not pushed"),
     ],
 )  # fmt: skip
