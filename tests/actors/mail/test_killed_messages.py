@@ -18,25 +18,34 @@ from tests.soak.effects_audit import Zygote
 from tests.support.agents.killed_town import ENDS, SCENES
 from tests.support.seeds import pick
 
-MOMENT_S_MAX = 0.2
-"""Maximum seconds between the start of a round and a kill at a random moment."""
 ANYWHERE = "anywhere"
 
 
 def killed(
     zygote: Zygote, folder: Path, plans: Sequence[str], chance: random.Random, *, shared: bool, scene: str
-) -> None:
-    """Play a round for each plan and kill it there; then play one to its end."""
-    for number, plan in enumerate(plans):
+) -> int:
+    """Play a round for each plan and kill it there, between two rounds that are played to their end. Return the number
+    of rounds.
+    """
+
+    def whole(number: int) -> float:
+        """Play a round to its end. Return how many seconds it took."""
+        start = time.monotonic()
+        zygote.order(str(folder), shared, number, "", scene)
+        assert dead(zygote) == 0
+        return time.monotonic() - start
+
+    took = whole(0)  # as long as a round takes here, a kill at a random moment may wait
+    for number, plan in enumerate(plans, start=1):
         zygote.order(str(folder), shared, number, "rest" if plan == ANYWHERE else plan, scene)
         pid = until(zygote, "" if plan == ANYWHERE else plan)
         if plan == ANYWHERE:
-            moment = time.monotonic() + chance.uniform(0, MOMENT_S_MAX)
+            moment = time.monotonic() + chance.uniform(0, took)
             assert ["dead"] not in [line[:1] for line in zygote.heard(moment)]
         os.kill(pid, signal.SIGKILL)
         assert dead(zygote) == signal.SIGKILL
-    zygote.order(str(folder), shared, len(plans), "", scene)
-    assert dead(zygote) == 0
+    whole(len(plans) + 1)
+    return len(plans) + 2
 
 
 def until(zygote: Zygote, point: str) -> int:
@@ -90,10 +99,10 @@ def play(folder: Path, plans: Sequence[str], seed: int, *, shared: bool, scene: 
     """Kill rounds as planned, and check the logs after all of them. Return the number of rounds that were begun."""
     zygote = Zygote(module="tests.support.agents.killed_town")
     try:
-        killed(zygote, folder, plans, random.Random(seed), shared=shared, scene=scene)
+        rounds = killed(zygote, folder, plans, random.Random(seed), shared=shared, scene=scene)
     finally:
         zygote.close()
-    return judge(folder, len(plans) + 1, scene)
+    return judge(folder, rounds, scene)
 
 
 @pytest.mark.parametrize("scene", ["message", "broadcast", "group"])
