@@ -10,7 +10,6 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from everlog.actors.agent.local_system import LocalSystem
 from everlog.actors.agent_system import AgentSystem
 from everlog.actors.api import open_system
 from everlog.store import FileStore
@@ -18,7 +17,7 @@ from tests.actors.mail.test_killed_messages import judge
 from tests.cluster.conftest import ends
 from tests.cluster.mail.armed_host import arm
 from tests.cluster.process_kills import actor, until
-from tests.support.agents.killed_town import ENDS, SCENES, Scene
+from tests.support.agents.killed_town import ENDS, SCENES, Scene, unfinished
 from tests.support.agents.writing_agents import obedient
 from tests.support.models.loopback_server import Loopback, Reply, serving
 
@@ -57,22 +56,6 @@ def described(folder: Path, endpoint: Loopback) -> None:
     (folder / "models.toml").write_text(models)
 
 
-def at_rest(folder: Path, scene: Scene, order: str, said: str) -> bool:
-    """Return True if the order was heard, no message is on its way, no turn is open, and `said` was said."""
-    store = FileStore(folder, lambda: 0)
-    system, left = LocalSystem(store), 0
-    for name in scene.agents:
-        view = system.view(name)
-        rows = view.rows("agent_messages")
-        left += sum(row["state"] in ("pending", "waiting", "working", "ready") for row in rows)
-        left += len(view.rows("open_turns"))
-        if name == scene.first:
-            words = {row["text"] for row in view.rows("recall_memory")}
-            left += order not in words or bool(said and said not in words)
-        view.close()
-    return not left
-
-
 async def armed(system: AgentSystem, stop: str, scene: Scene) -> Sequence[int]:
     """Let both hosts die at a point; return their process ids."""
     hosts = [actor(system, f"shard-00{number}") for number in (0, 1)]
@@ -95,7 +78,7 @@ async def play(folder: Path, name: str, plans: Sequence[str]) -> int:
                 pids = await armed(system, stop, scene)
                 async with asyncio.timeout(ROUND_S):
                     await first.send(order)
-                    await until(lambda: at_rest(folder, scene, order, said))  # noqa: B023 - called before the next round
+                    await until(lambda: not unfinished(FileStore(folder, lambda: 0), scene, order, said))  # noqa: B023 - called before the next round
                 died = [pid for pid in pids if ends(pid, 0)]
                 assert bool(died) == bool(stop), f"{len(died)} hosts died at {stop!r}"
                 kills += len(died)

@@ -34,7 +34,7 @@ from everlog.actors.mail.open_messages import OpenMessages
 from everlog.actors.ports.effects import ModelResponse
 from everlog.actors.ports.ports import Ports
 from everlog.actors.ports.real_clock import RealClock
-from everlog.events import Busy, Draft, HostLost, UserMessage, event_of
+from everlog.events import Busy, Draft, HostLost, UserMessage
 from everlog.store import Append, Commit, FileLog, FileStore
 from everlog.store.base.disk import RealFile
 from tests.soak.killed_effects import WINDOW, Life, StoppingDisk, say
@@ -281,22 +281,30 @@ async def done(runtime: LocalRuntime, agent_id: str, command: Any) -> None:
 
 async def at_rest(store: FileStore, life: Round, said: str = "") -> None:
     """Wait until no message is on its way and no turn is open; and until the first agent has said `said`."""
-    scene, looks = life.scene, 0
+    looks = 0
     while looks < 2:  # the agents are looked at one after the other, and a message may pass between two looks
         before = life.commits
         await asyncio.sleep(0.02)
         if life.commits != before:  # a look holds up the commits
             looks = 0
             continue
-        left = 0
-        for name in scene.agents:
-            records, open_messages = list(store.reader(name).read(name)), OpenMessages()
-            open_messages.add(records)
-            turns = open_turns_of(records)
-            left += len(turns) + len(open_messages.rows(turns))
-            if name == scene.first and said:
-                left += not any(event.text == said for event in map(event_of, records))
+        left = unfinished(store, life.scene, "", said)
         looks = 0 if left else looks + 1
+
+
+def unfinished(store: FileStore, scene: Scene, order: str, said: str) -> int:
+    """Return how many messages are on their way, turns are open, and of `order` and `said` (empty: none) are missing in
+    the log of the first agent.
+    """
+    left = 0
+    for name in scene.agents:
+        records, open_messages = list(store.reader(name).read(name)), OpenMessages()
+        open_messages.add(records)
+        turns = open_turns_of(records)
+        left += len(turns) + len(open_messages.rows(turns))
+        if name == scene.first:
+            left += len({order, said} - {"", *(record.text for record in records)})
+    return left
 
 
 def live(order: list[Any]) -> NoReturn:
