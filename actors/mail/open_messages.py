@@ -28,7 +28,7 @@ class OpenMessages:
     def __init__(self, rows: Sequence[Mapping[str, Any]] = ()) -> None:
         """`rows`: those of `unfinished_messages` so far."""
         self._rows: dict[int, dict[str, Any]] = {row["seq"]: dict(row) for row in rows}
-        """Rows by seq. Their states are made when they are asked for."""
+        """Rows by seq, without the states of received messages: these depend on the open turns."""
         self._input: tuple[int, str | None] = (0, None)
         """Turn and text of the newest input that opened a turn."""
         self._opened: set[int] = set()
@@ -64,11 +64,14 @@ class OpenMessages:
         """Return the rows of the messages that are not over. `open_turns`: numbers of the unfinished turns."""
         self._opened.intersection_update(open_turns)
         asked = {row["task"] for row in self._rows.values() if row["direction"] == "sent" and row["expires_us"]}
+        at_work = set(open_turns)
+        found = []
         for row in self._rows.values():
+            state = row["state"]
             if row["direction"] == "received":
-                works = row["seq"] in asked or not set(open_turns).isdisjoint(row["turns"])
-                row["state"] = "working" if works else "ready"
-        return list(self._rows.values())
+                state = "ready" if row["seq"] not in asked and at_work.isdisjoint(row["turns"]) else "working"
+            found.append({**row, "state": state})  # a copy: the caller may read it after the next record
+        return found
 
     def opened(self, turn: int) -> bool:
         """Return True if a message or an answer of another agent opened an unfinished turn, as far as `add` has met its
