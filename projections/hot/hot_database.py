@@ -22,7 +22,6 @@ class StateRows:
     def __init__(self, statements: ParsedStatements, db: duckdb.DuckDBPyConnection) -> None:
         self._db, self._run = db, statements.run
         self._restoring: BatchRelation | None = None
-        db.execute("CREATE TEMP TABLE leaving AS FROM hot")
 
     def insert(self, rows: pa.Table) -> None:
         """Insert rows that have the columns of the hot table, by a statement that is prepared for the columns of the

@@ -177,6 +177,22 @@ def test_memory_follows_what_is_in_the_engine() -> None:
     assert full - empty < 15 * 1024 * len(names)
 
 
+def test_rows_that_only_pass_through_an_engine_take_no_memory() -> None:
+    """An engine that has been asked for states again and again is no larger than after the first time. No table of it
+    is temporary: DuckDB never frees what is deleted from such a table.
+    """
+    names = [f"agent-{number}" for number in range(60)]
+    with engines.own(), Projections() as engine:
+        engine.load(table_of([place_again(record, name) for name in names for record in small_life()]))
+        used = []
+        for _ in range(5):
+            assert engine.states(names).num_rows
+            engine.compact()
+            used.append(bytes_of(engine))
+        assert not engine.query("SELECT table_name FROM duckdb_tables() WHERE temporary")
+    assert max(used) == used[0]
+
+
 def bytes_of(engine: Projections) -> int:
     """Return the size of the rows that DuckDB holds."""
     return int(engine.query("SELECT sum(memory_usage_bytes)::BIGINT AS n FROM duckdb_memory()")[0]["n"])
