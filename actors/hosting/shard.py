@@ -43,6 +43,11 @@ from everlog.store import SEAL_BYTES_MIN, FileLog, FileStore, LogReader, partiti
 LOOKS = 16
 """Number of least recently used agents that are tried when another agent needs room."""
 
+RELEASE_S = 60
+"""Minimum seconds between two moments in which a shard at work returns free memory to the system: for each MiB that is
+returned, its agents wait up to half a millisecond.
+"""
+
 NOTHING = SessionCapabilities()
 """Capabilities of an agent that was given none. One object for all, so that these agents share a system."""
 
@@ -336,7 +341,7 @@ class Shard:
 
     async def _maintain(self) -> None:
         """Maintain the shard periodically: unload idle agents, seal the log, and return unused memory."""
-        rested_at = 0
+        rested_at, released_at = 0, self._clock.now()
         while self._maintenance is asyncio.current_task():
             await self._ports.sleep(min(max(self._idle_us / 4 / MICROSECONDS, 1), SHARD_TEND_S))
             await asyncio.sleep(0)  # a test's `sleep` may return at once: let other tasks run
@@ -355,6 +360,10 @@ class Shard:
                 await self._seal(self._ticks, SHARD_SEAL_BYTES if self._admission.under_way else SEAL_BYTES_MIN)
             if rests and not self._admission.under_way:
                 give_back()
+                released_at = self._clock.now()
+            elif self._admission.under_way and self._clock.now() - released_at >= RELEASE_S * MICROSECONDS:
+                await self._aside(release_reserves)  # a shard that never rests would keep what was free at its peak
+                released_at = self._clock.now()
 
     def _idle(self) -> list[str]:
         """Return the agents without a command for the idle time, longest idle first."""
@@ -363,11 +372,8 @@ class Shard:
 
     async def _seal(self, ticks: ShardJournal, bytes_min: int = SEAL_BYTES_MIN) -> None:
         """Seal frames if `bytes_min` have gathered. A failure is noted, except a fence, which loses the log."""
-        is_large = ticks.log.unsealed_bytes >= SHARD_SEAL_BYTES
         try:
             unsealed = await self._aside(seal_if_due, ticks.log, DERIVER, bytes_min)
-            if is_large:  # sealing took memory, which a shard that never rests would keep in reserve
-                await self._aside(release_reserves)
         except Fenced as error:
             ticks.lose(error)
             return

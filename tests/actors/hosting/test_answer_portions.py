@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 from unittest.mock import patch
 
-from everlog.actors.hosting import shard_journal
+from everlog.actors.hosting import shard, shard_journal
 from everlog.actors.ports.agent_constants import SHARD_TEND_S
 from everlog.projections import HEAD
 from everlog.projections.rows import Rows, Wanted
@@ -97,6 +97,31 @@ def test_a_shard_gives_back_memory_before_and_after_it_seals() -> None:
             await home.ref("ada").send("Hi")
             await asyncio.sleep(3 * SHARD_TEND_S)
             assert done == ["rest", "seal", "give back"]
+        await home.leave()
+
+    run_plain(main, slow)
+
+
+def test_a_shard_at_work_returns_free_memory_now_and_then() -> None:
+    """While commands run, a shard returns free memory to the system after RELEASE_S, and again after as long. A shard
+    without commands has no more to return.
+    """
+
+    async def main() -> None:
+        home = SharedHome()
+        await home.open_all("ada")
+        await asyncio.sleep(3 * SHARD_TEND_S)
+        with patch.object(shard, "release_reserves") as released, patch.object(shard, "RELEASE_S", 6 * SHARD_TEND_S):
+            at_work = asyncio.ensure_future(home.ref("ada").send("[steps=9] Hi"))
+            await asyncio.sleep(2 * SHARD_TEND_S)
+            assert released.call_count == 0
+            for count in (1, 2):
+                await asyncio.sleep(6 * SHARD_TEND_S)
+                assert released.call_count == count and not at_work.done()
+            await at_work
+            count = released.call_count
+            await asyncio.sleep(20 * SHARD_TEND_S)
+            assert released.call_count == count
         await home.leave()
 
     run_plain(main, slow)

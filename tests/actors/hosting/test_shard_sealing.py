@@ -8,7 +8,6 @@ from unittest.mock import patch
 
 import pytest
 
-from everlog.actors.hosting import shard
 from everlog.actors.ports.agent_constants import SHARD_SEAL_BYTES, SHARD_TEND_S
 from everlog.events import Fenced, HostLost, StoreError
 from everlog.store import SEAL_BYTES_MIN, MemoryStore
@@ -63,28 +62,6 @@ def test_a_busy_shard_seals_above_a_high_limit() -> None:
             await asyncio.sleep(SHARD_TEND_S + 1)
             assert found.sealed == [SHARD_SEAL_BYTES] and not at_work.done()
         assert len(await at_work) == 10
-        await home.leave()
-
-    run_plain(main, slow)
-
-
-def test_a_busy_shard_returns_what_sealing_took() -> None:
-    """Each time a shard at work has sealed many frames, it returns free memory to the system, and never otherwise."""
-
-    async def main() -> None:
-        home = SharedHome()
-        await home.open_all("ada")
-        at_work = asyncio.ensure_future(home.ref("ada").send("[steps=9] Hi"))
-        await asyncio.sleep(1)
-        with frames() as found, patch.object(shard, "release_reserves") as released:
-            found.unsealed = SHARD_SEAL_BYTES - 1
-            await asyncio.sleep(3 * SHARD_TEND_S)
-            assert released.call_count == 0
-            for count in (1, 2):
-                found.unsealed = SHARD_SEAL_BYTES
-                await asyncio.sleep(2 * SHARD_TEND_S + 1)
-                assert released.call_count == count == len(found.sealed) and not at_work.done()
-        await at_work
         await home.leave()
 
     run_plain(main, slow)
