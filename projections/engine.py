@@ -52,12 +52,12 @@ def _free(caches: SearchCaches, hot: HotDatabase) -> None:
 class Projections:
     """All projections over the records that were added. Not thread-safe: one host, one engine."""
 
-    def __init__(self, *, threads: int = THREADS, memory_mb: int = MEMORY_MB, temp_directory: str = "") -> None:
+    def __init__(self, *, threads: int = THREADS, memory_mb: int = MEMORY_MB) -> None:
         from everlog.projections.hot.row_sizes import RowSizes  # only an engine needs it
 
         self._hot = HotDatabase(
             sql, few=FEW_RECORDS, few_agents=FEW_AGENTS, optimizers=HOT_OPTIMIZERS, threads=threads,
-            memory_mb=memory_mb, temp_directory=temp_directory,
+            memory_mb=memory_mb,
         )  # fmt: skip
         self._pending: list[Record] = []  # added, and not inserted before a query needs them
         self._resumed: dict[str, HistoryLoader] = {}
@@ -280,10 +280,10 @@ class Projections:
         self.compact()
 
     def compact(self) -> None:
-        """Compress added rows, and free the memory of dropped rows. Takes about 1 us for each row.
-        The engine also compacts itself from time to time.
+        """Compress added rows, and free the memory of dropped rows and of finished queries. Takes about 1 us for each
+        row, and 6 us for each query since the last time. The engine also compacts itself from time to time.
         """
-        self._hot.db.execute("CHECKPOINT")
+        self._hot.compact()
         left = self._query("SELECT count(*) AS n FROM records")[0]["n"]
         self._changed, self._compact_at = 0, max(COMPACT_ROWS_MIN, left)
 

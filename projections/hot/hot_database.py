@@ -4,7 +4,7 @@ Used by `engine`. Making one takes 20 ms of CPU: most of an engine that answers 
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, cast
 
 import duckdb
@@ -64,7 +64,6 @@ class HotDatabase:
         optimizers: frozenset[str],
         threads: int,
         memory_mb: int,
-        temp_directory: str,
     ) -> None:
         """Make the database. `sql` returns the text of a SQL file by its name; `few`: see `RecordInsert`; `few_agents`:
         see `RowUpdates`; `optimizers`: those that run.
@@ -74,11 +73,12 @@ class HotDatabase:
             config={
                 "threads": threads,
                 "memory_limit": f"{memory_mb}MB",
-                "temp_directory": temp_directory,
+                "temp_directory": "",
                 "autoinstall_known_extensions": "false",
                 "autoload_known_extensions": "false",
             },
         )
+        self._memory_mb = memory_mb
         self.db.execute("SET TimeZone = 'UTC'")
         self.db.execute(sql("hot"))
         self.insert = RecordInsert(self.db, sql("add"), few)
@@ -126,6 +126,15 @@ class HotDatabase:
             self.db.execute(macro)
         self.insert.prepare()
         self.for_people = True
+
+    def compact(self) -> None:
+        """Compress rows that were added, and free what was dropped."""
+        self.db.execute("CHECKPOINT")
+        # DuckDB keeps some hundred bytes for each block that a query has freed, up to 30 MiB, until it looks for blocks
+        # to evict. A limit that cannot be met makes it look, and is then refused.
+        with suppress(duckdb.OutOfMemoryException):
+            self.db.execute("SET memory_limit = '1KB'")
+        self.db.execute(f"SET memory_limit = '{self._memory_mb}MB'")
 
     def close(self) -> None:
         """Free the memory. Idempotent."""

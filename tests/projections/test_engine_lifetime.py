@@ -1,5 +1,7 @@
 """Engines that are not closed, such as that of a view which a program opens, reads once and drops."""
 
+import ctypes
+import platform
 import weakref
 from types import SimpleNamespace
 from typing import Any
@@ -7,8 +9,9 @@ from typing import Any
 import duckdb
 import pytest
 
-from everlog.projections import Projections
+from everlog.projections import HEAD, Projections
 from everlog.projections.hot import hot_database
+from tests.laws.test_projections import many
 from tests.support import engines
 
 
@@ -29,3 +32,49 @@ def test_an_engine_that_is_dropped_closes_its_database(monkeypatch: pytest.Monke
     assert held() is None
     with pytest.raises(duckdb.ConnectionException, match="closed"):
         opened[0].execute("SELECT 1")
+
+
+class _HeapFigures(ctypes.Structure):
+    """Figures of glibc's heap, in bytes."""
+
+    _fields_ = [
+        (name, ctypes.c_size_t)
+        for name in (
+            "arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks", "uordblks", "fordblks", "keepcost",
+        )
+    ]  # fmt: skip
+
+
+def heap_bytes() -> int:
+    """Return the bytes of the heap that are in use, those of DuckDB's objects among them."""
+    figures = ctypes.CDLL(None).mallinfo2
+    figures.restype = _HeapFigures
+    return int(figures().uordblks)
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc tells what its heap has")
+def test_an_engine_keeps_nothing_of_the_questions_that_it_has_answered() -> None:
+    """Compacted, an engine takes no more of the heap after 300 questions than before them."""
+    with engines.own():
+        engine, wanted = many(60)
+
+    def ask(times: int) -> int:
+        for _ in range(times):
+            engine.answers("context_window", wanted[:10])
+        engine.compact()
+        return heap_bytes()
+
+    with engine:
+        ask(100)
+        before = ask(10)
+        assert ask(300) - before < 300 * 1024
+
+
+def test_compacting_leaves_the_limit_of_memory() -> None:
+    """The limit by which compacting makes DuckDB look for memory is not kept."""
+    limit = "SELECT current_setting('memory_limit') AS most"
+    with engines.own(), Projections(memory_mb=300) as engine:
+        before = engine.query(limit)
+        engine.compact()
+        assert engine.query(limit) == before
+        assert engine.rows("standing", "sam", HEAD) == []
