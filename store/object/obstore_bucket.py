@@ -6,7 +6,10 @@ and files that other tools for the service use (AWS_ENDPOINT_URL, AWS_ACCESS_KEY
 part of an error.
 """
 
-from collections.abc import Iterator, Sequence
+import ipaddress
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -16,6 +19,13 @@ from everlog.store.object.bucket import BucketError, ListedObject, ObjectTag, Un
 
 EXTRA = "everlog[object]"
 TIMEOUT = "30s"
+ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
+"""Variables from which obstore takes the address of a service."""
+PORT_MAX = 65535
+_ADDRESS = re.compile(
+    r"https?://(?:[a-z0-9._-]+|\[(?P<ip>[0-9a-f:.]+)\])(?::(?P<port>[0-9]{1,5}))?(?:/[a-z0-9/._~%!$&'()*+,;=:-]*)?",
+    re.IGNORECASE,
+).fullmatch
 _PARALLEL_MAX = 16
 _DENIALS = ("InvalidAccessKeyId", "SignatureDoesNotMatch", "AccessDenied", "403 Forbidden", "CredentialsProvider")
 
@@ -26,6 +36,7 @@ def open_bucket(url: str) -> "ObstoreBucket":
         from obstore.store import from_url
     except ImportError as error:
         raise UsageError(f"A store in a bucket needs obstore, which is missing: pip install '{EXTRA}'.") from error
+    check_endpoint(os.environ)
     # `timeout` bounds one attempt; without retries each failure is seen here.
     options: dict[str, Any] = {
         "client_options": {"timeout": TIMEOUT, "allow_http": True},
@@ -33,6 +44,31 @@ def open_bucket(url: str) -> "ObstoreBucket":
     }
     with _errors(url, ""):
         return ObstoreBucket(from_url(url, **options), url)
+
+
+def check_endpoint(environment: Mapping[str, str]) -> None:
+    """Raise UsageError if the address of the service, as the variables name it, is none: obstore would end the thread
+    that sends the first request.
+    """
+    for name in ENDPOINTS:
+        value = environment.get(name)
+        if value is None or _is_address(value):
+            continue
+        found = "a user name or a password in it" if "@" in value else repr(value) if value else "nothing"
+        raise UsageError(
+            f"The variable {name} must be the address of a service, as http://127.0.0.1:9000 or "
+            f"https://s3.example.com, but has {found}. Nothing was sent. Correct it, or unset it to use S3 of AWS."
+        )
+
+
+def _is_address(text: str) -> bool:
+    found = _ADDRESS(text)
+    if found is None or int(found["port"] or 0) > PORT_MAX:
+        return False
+    try:
+        return found["ip"] is None or bool(ipaddress.IPv6Address(found["ip"]))
+    except ValueError:
+        return False
 
 
 class Refused(BucketError):

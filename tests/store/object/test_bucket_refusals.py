@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from everlog.events import BadInput, StoreError
+from everlog.events import BadInput, StoreError, UsageError
 from everlog.store import FileStore, folder_of
+from everlog.store.object import obstore_bucket
+from everlog.store.object.bucket import UnknownOutcome
 from everlog.store.object.obstore_bucket import ObstoreBucket, open_bucket
 from everlog.store.object.open_bucket import check_bucket
 from tests.contract.log_contract import NOW, Drafts
@@ -41,6 +43,46 @@ def test_a_bucket_that_does_not_exist_is_named(home: Path) -> None:
     """A store cannot be made in a bucket that does not exist, and the error says so."""
     with pytest.raises(StoreError, match="no such bucket: s3://nowhere/store"):
         created("s3://nowhere/store")
+
+
+@pytest.mark.parametrize("name", ["AWS_ENDPOINT_URL", "AWS_ENDPOINT", "AWS_ENDPOINT_URL_S3"])
+@pytest.mark.parametrize(
+    "value",
+    [
+        "", "foo", "localhost:9000", "http://", "http://[::1", "http://[1]:1", "ftp://host", "http://a b", "http:/host",
+        "http://host:99999", " http://host", "http://host/a b", "http://host?x=1", "http://host#f", "://", "http://ü",
+        "http://user:pass word@host", "http://user:secret@host",
+    ],
+)  # fmt: skip
+def test_an_impossible_address_of_the_service_is_refused(
+    name: str, value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A value that is no address is refused before a request is sent, by the name of its variable, and never with a
+    password.
+    """
+    monkeypatch.setenv(name, value)
+    with pytest.raises(UsageError, match=rf"The variable {name} must be the address of a service") as refused:
+        open_bucket("s3://bucket/store")
+    assert (repr(value) in str(refused.value)) is (bool(value) and "@" not in value)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "http://127.0.0.1:1",
+        "HTTPS://S3.eu-1.example.com",
+        "http://[::1]:1/",
+        "http://a_b:65535/path/x%20y",
+        "http://h:1/a;b=!",
+    ],
+)
+def test_possible_addresses_are_tried(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A value that is an address is used: the error is that nothing answers there."""
+    for name, setting in {**KEYS, "AWS_ENDPOINT_URL": value}.items():
+        monkeypatch.setenv(name, setting)
+    monkeypatch.setattr(obstore_bucket, "TIMEOUT", "1s")
+    with pytest.raises(UnknownOutcome):
+        open_bucket("s3://bucket/store").size("everlog.json")
 
 
 def test_objects_of_others_are_left_alone(home: Path) -> None:
