@@ -7,7 +7,7 @@ directly; the supervisor only says where the host is.
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
@@ -60,7 +60,7 @@ class SupervisorActor:
         self._note = note = StructuredLogger("supervisor", ray_api.own_node(), clock=clock, environment=os.environ)
         self._places = RayHostProvider(root, idle_s)
         self._supervisor = Supervisor(
-            self._places, self._place_of, ports=Ports(clock=clock, note=note),
+            self._places, self._places_of, ports=Ports(clock=clock, note=note),
             activations_max=ACTIVATIONS_MAX, unfinished=lambda agents: unfinished(store, note, agents),
         )  # fmt: skip
         self._runtime: RayRuntime | None = None
@@ -68,9 +68,10 @@ class SupervisorActor:
         self._begun = asyncio.get_running_loop().create_task(self._begin())
         self._metering = asyncio.get_running_loop().create_task(self._meter())
 
-    def _place_of(self, agent_id: str) -> HostedPartition:
-        name = self._store.partition_of(agent_id)
-        return HostedPartition(name) if is_shared(name) else HostedPartition(name, agent_id)
+    async def _places_of(self, agents: Collection[str]) -> Mapping[str, HostedPartition]:
+        """Look many agents up in a thread: in a bucket each look is a request."""
+        found = await asyncio.to_thread(self._store.partitions_of, agents) if agents else {}
+        return {a: HostedPartition(name, "" if is_shared(name) else a) for a, name in found.items()}
 
     async def _begin(self) -> None:
         """Take up what the logs say. Reading them takes a while; agents are available meanwhile."""
@@ -125,7 +126,7 @@ class SupervisorActor:
 
     async def unload(self, agent_id: str) -> bool:
         """Have the host of an agent unload it and the agents next to it. Return False if one is at work."""
-        place = self._place_of(agent_id)
+        place = (await self._places_of([agent_id]))[agent_id]
         placed = self._supervisor.placed(place)
         if placed is not None:
             with suppress(ray_api.RayError):

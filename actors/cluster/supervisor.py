@@ -6,7 +6,7 @@ The supervisor holds no state outside the logs and the hosts, except the capabil
 """
 
 import asyncio
-from collections.abc import AsyncIterable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterable, Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -37,6 +37,9 @@ from everlog.actors.ports.ports import Ports
 from everlog.events import ClusterError, EverlogError, HostLost, PartitionBusy, UnknownAgent
 from everlog.events.times import MICROSECONDS
 
+PartitionLookup = Callable[[Collection[str]], Awaitable[Mapping[str, HostedPartition]]]
+"""Returns the partition of each agent now. Raises UnknownAgent, StoreError."""
+
 PendingTimers = dict[str, FireTimer]
 """Heartbeats in progress for agents of one partition."""
 
@@ -47,19 +50,19 @@ class Supervisor:
     def __init__(
         self,
         places: HostProvider,
-        place_of: Callable[[str], HostedPartition],
+        places_of: PartitionLookup,
         *,
         ports: Ports,
         activations_max: int,
         unfinished: UnfinishedLookup | None = None,
     ) -> None:
-        """Create the supervisor. `place_of`: partition of an agent now; `activations_max`: hosts that start at once.
+        """Create the supervisor. `activations_max`: hosts that start at once.
 
         `unfinished` reads logs: a dedicated host that died is started again only if its agent has an unfinished turn.
         None: it is always started again.
         """
         self._places = places
-        self._place_of = place_of
+        self._places_of = places_of
         self._clock, self._ids, self._note = ports.clock, ports.ids, ports.note
         self._table = HostTable()
         self._activations_max = activations_max
@@ -82,8 +85,9 @@ class Supervisor:
         async for some in pending_batches:
             for standing in some:
                 self.schedule.load_timers(standing.agent_id, standing.timers)
-                if standing.unfinished:
-                    self._recoveries.add(self._place_of(standing.agent_id), sure=True, used=standing.at)
+            used = {standing.agent_id: standing.at for standing in some if standing.unfinished}
+            for agent_id, place in (await self._places_of(used)).items():
+                self._recoveries.add(place, sure=True, used=used[agent_id])
         self.schedule.finish_loading()
 
     async def end(self) -> Sequence[HostHandle]:
@@ -134,7 +138,7 @@ class Supervisor:
         cannot be started, or if too many callers wait for a start.
         """
         self._remember_capabilities(agent_id, capabilities)
-        return await self._reach(self._place_of(agent_id), lost)
+        return await self._reach((await self._places_of([agent_id]))[agent_id], lost)
 
     async def place_many(
         self,
@@ -146,7 +150,7 @@ class Supervisor:
 
         The result has an error for each partition whose host cannot be reached. Raises nothing.
         """
-        place_of = {agent_id: self._place_of(agent_id) for agent_id in agents}
+        place_of = await self._places_of(agents)
         for agent_id in agents:
             self._remember_capabilities(agent_id, capabilities)
         places = list(dict.fromkeys(place_of.values()))
@@ -301,11 +305,8 @@ class Supervisor:
             async for _ in self._places.perform(placed, place.agent_id, command):
                 pass
         else:
-            lent = {
-                agent: capabilities
-                for agent, capabilities in self._capabilities.items()
-                if self._place_of(agent) == place
-            }
+            place_of = await self._places_of(list(self._capabilities))
+            lent = {agent: self._capabilities[agent] for agent, here in place_of.items() if here == place}
             await self._places.recover(placed, lent)
 
     def _put_off(self, place: HostedPartition, error: EverlogError) -> float:
@@ -329,8 +330,9 @@ class Supervisor:
     async def _fire(self, beats: HeartbeatBatch, over: DeliveryCallback) -> None:
         """Send heartbeats to the hosts of their agents, one call for each partition."""
         places: dict[HostedPartition, PendingTimers] = {}
+        place_of = await self._places_of([agent_id for agent_id, _ in beats])
         for agent_id, command in beats:
-            places.setdefault(self._place_of(agent_id), {})[agent_id] = command
+            places.setdefault(place_of[agent_id], {})[agent_id] = command
         await asyncio.gather(*[self._fire_at(place, waiting, over) for place, waiting in places.items()])
 
     async def _fire_at(self, place: HostedPartition, waiting: PendingTimers, over: DeliveryCallback) -> None:
@@ -351,18 +353,21 @@ class Supervisor:
             placed = await self._place(place, lost, StartPriority.TIMER)
             lost = placed.key
             with suppress(HostLost):
-                await self._sent(placed, waiting, over)
+                await self._sent(place, placed, waiting, over)
             await self._follow(place, waiting, over)
             if not waiting or self._table.deaths(place) > RESTARTS_MAX:
                 return
 
     async def _follow(self, place: HostedPartition, waiting: PendingTimers, over: DeliveryCallback) -> None:
         """Send the heartbeats of agents that moved meanwhile to their new partitions."""
-        moved = [agent_id for agent_id in waiting if self._place_of(agent_id) != place]
+        place_of = await self._places_of(list(waiting)) if waiting else {}
+        moved = [agent_id for agent_id, here in place_of.items() if here != place]
         if moved:
             await self._fire([(agent_id, waiting.pop(agent_id)) for agent_id in moved], over)
 
-    async def _sent(self, placed: HostHandle, waiting: PendingTimers, over: DeliveryCallback) -> None:
+    async def _sent(
+        self, place: HostedPartition, placed: HostHandle, waiting: PendingTimers, over: DeliveryCallback
+    ) -> None:
         """Send one call. Remove from `waiting` what was carried out or cannot be now. Raises HostLost."""
         lending = [
             (agent_id, msgspec.structs.replace(command, capabilities=self._capabilities.get(agent_id)))
@@ -372,13 +377,13 @@ class Supervisor:
             for agent_id, error in batch:
                 if isinstance(error, HostLost) or waiting.pop(agent_id, None) is None:
                     continue
-                self._handle_outcome(agent_id, error)
+                self._handle_outcome(place, agent_id, error)
                 over(agent_id)
 
-    def _handle_outcome(self, agent_id: str, error: EverlogError | None) -> None:
+    def _handle_outcome(self, place: HostedPartition, agent_id: str, error: EverlogError | None) -> None:
         """Handle the end of one heartbeat: it was carried out, or cannot be now."""
         if error is None:
-            self._table.reset_deaths(self._place_of(agent_id))
+            self._table.reset_deaths(place)
         elif isinstance(error, UnknownAgent):
             self.schedule.know(agent_id, ())
         else:  # the schedule tries again, if it is still due

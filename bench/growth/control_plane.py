@@ -11,7 +11,7 @@ import gc
 import json
 import sys
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from pathlib import Path
 from zlib import crc32
 
@@ -157,8 +157,13 @@ async def measure(placement: str, agents: int, node_count: int) -> Measured:
     clock, nodes = RealClock(), Nodes(node_count)
     names = [f"agent-{number:07d}" for number in range(agents)]
     before = resident_mib()
+    place_of = dedicated if placement == "dedicated" else shard_of
+
+    async def places_of(agents: Collection[str]) -> Mapping[str, HostedPartition]:
+        return {agent_id: place_of(agent_id) for agent_id in agents}
+
     supervisor = Supervisor(
-        nodes, dedicated if placement == "dedicated" else shard_of, activations_max=ACTIVATIONS_MAX,
+        nodes, places_of, activations_max=ACTIVATIONS_MAX,
         ports=Ports(clock=clock, ids=RealIds(), note=lambda _: None),
     )  # fmt: skip
     await supervisor.begin(_nothing())

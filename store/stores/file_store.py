@@ -80,7 +80,8 @@ class FileStore:
         self.agents, self.sources, self.blocks = routes.agents, routes.sources, routes.blocks
         self.assigned, self.assignments = routes.assigned, routes.assignments
         self.latest, self.next_generation = routes.latest, routes.next_generation
-        self.route, self.partition_of, self.assignment = routes.route, routes.partition_of, routes.assignment
+        self.route, self.assignment = routes.route, routes.assignment
+        self.partition_of, self.partitions_of = routes.partition_of, routes.partitions_of
         self.reader, self.states, self.reader_groups = routes.reader, routes.states, routes.reader_groups
         self.parent_of, self.check_not_lost = routes.parent_of, routes.check_not_lost
         self._routes, self._evidence = routes, evidence

@@ -24,6 +24,10 @@ class MemoryRegister:
         """Return the newest assignment of a stream."""
         return self.places[name][-1] if name in self.places else None
 
+    def find_many(self, names: Iterable[str]) -> dict[str, Assignment]:
+        """Return the newest assignments of those of the streams that have one."""
+        return {name: self.places[name][-1] for name in names if name in self.places}
+
     def before(self, assignment: Assignment) -> list[Assignment]:
         """Return the earlier assignments of a stream."""
         return self.places[assignment.agent_id][: assignment.epoch - 1]

@@ -173,9 +173,26 @@ class Register:
             found = self._read(name, epoch)
         else:
             found = _of(decode_assignments(content, path), path, hash_of(name), epoch)
+        return self._remember(found)
+
+    def find_many(self, names: Iterable[str]) -> dict[str, Assignment]:
+        """Return `find` of many agents, without those that were never registered. In a bucket, where each look is a
+        request, the folders are listed, all at once. Raises CorruptLog, StoreError.
+        """
+        wanted = list(dict.fromkeys(names))
+        if not self._disk.ends_files or len(wanted) == 1:
+            return {name: found for name in wanted if (found := self.find(name)) is not None}
+        from everlog.store.streams.register_batch import newest_assignments  # each start of a command would pay for it
+
+        # Other threads clear the cache meanwhile.
+        known = {name: entry[0] for name in wanted if (entry := self._known.get(name)) is not None}
+        newest = newest_assignments(self._disk, wanted, known, self.path_of)
+        return {name: self._remember(assignment) for name, assignment in newest.items()}
+
+    def _remember(self, found: Assignment) -> Assignment:
         if len(self._known) >= KNOWN_MAX:
             self._known.clear()
-        self._known[name] = found, following
+        self._known[found.agent_id] = found, self.path_of(found.agent_id, found.epoch + 1)
         return found
 
     def forget(self) -> None:

@@ -26,6 +26,8 @@ class Assignments(Protocol):
 
     def find(self, name: str) -> Assignment | None: ...
 
+    def find_many(self, names: Iterable[str]) -> dict[str, Assignment]: ...
+
     def before(self, assignment: Assignment) -> list[Assignment]: ...
 
     def add(self, assignment: Assignment, *, begun: bool = False) -> bool: ...
@@ -145,6 +147,15 @@ class Routes:
     def partition_of(self, agent_id: str) -> str:
         """Return the name of the partition that `agent_id` is in. Raises UnknownAgent, CorruptLog, StoreError."""
         return self.assignment(name_of(agent_id)).partition
+
+    def partitions_of(self, agents: Iterable[str]) -> dict[str, str]:
+        """Return `partition_of` for each of many agents, with few looks at the register."""
+        names = {agent_id: name_of(agent_id) for agent_id in agents}
+        found = self._register.find_many(names.values())
+        return {
+            agent_id: found[name].partition if name in found else self.partition_of(name)
+            for agent_id, name in names.items()
+        }
 
     def reader(self, agent_id: str, own: Log | None = None) -> LogReader:
         """Return a reader of `agent_id` through all partitions that it was in. See `store.Store`."""

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from everlog.events import CorruptLog
-from everlog.store import FileStore
+from everlog.events import CorruptLog, UnknownAgent
+from everlog.store import FileStore, partition_of
+from everlog.store.base.names import hash_of
 from everlog.store.object.object_disk import ObjectDisk
 from everlog.store.object.obstore_bucket import ObstoreBucket
 from tests.contract.log_contract import NOW, Drafts
@@ -106,3 +107,54 @@ def test_a_lost_log_in_a_bucket_is_no_new_agent() -> None:
     ):  # fmt: skip
         with pytest.raises(CorruptLog, match="is missing"):
             ask()
+
+
+def test_many_agents_are_looked_up_together() -> None:
+    """Many agents are found with a request for each folder of the register and each file that is new, several at the
+    same time, and again with a request for each folder; the answer is that of a look at each, also after moves.
+    """
+    bucket = memory_bucket()
+    names = [f"agent {number}" for number in range(60)]
+    first = FileStore.create(ROOT, lambda: NOW, "tests", shards=2, disk=ObjectDisk(bucket, ROOT))
+    first.register_many(names[:40], shared=True)
+    first.register_many(names[40:])
+    folders = len({hash_of(name)[:2] for name in names})
+    one_by_one = {name: first.partition_of(name) for name in names}
+    fresh = FileStore(ROOT, lambda: NOW, disk=ObjectDisk(bucket, ROOT))
+    rounds = Rounds(bucket)
+    found = fresh.partitions_of(names)
+    assert rounds.requests == folders + len(names)
+    assert rounds.count < rounds.requests / 4
+    assert fresh.partitions_of(names) == found
+    assert rounds.requests == 2 * folders + len(names)
+    assert found == one_by_one
+    log = first.open("agent 50", "writer")
+    log.append("agent 50", 0, Drafts().some(1))
+    first.begin_move(log, "agent 50", "shard-001")
+    log.close()
+    assert fresh.partitions_of(names) == {**found, "agent 50": "shard-001"}
+    with pytest.raises(UnknownAgent, match="nobody"):
+        fresh.partitions_of([*names, "nobody"])
+
+
+def test_a_name_that_two_processes_registered_is_where_its_own_file_says() -> None:
+    """If another process was faster with one of many names, that name is found in the other's partition, although the
+    file of the others names it, too.
+    """
+    bucket = memory_bucket()
+    store = FileStore.create(ROOT, lambda: NOW, "tests", shards=2, disk=ObjectDisk(bucket, ROOT))
+    together = [name for name in (f"agent {number}" for number in range(3000)) if hash_of(name)[:2] == "00"][:3]
+    link, slow = bucket.put_new, together[1]
+
+    def overtaken(key: str, content: Any) -> None:
+        if key.endswith(hash_of(slow)) and not done:
+            done.append(key)
+            FileStore(ROOT, lambda: NOW, disk=ObjectDisk(bucket, ROOT)).register(slow)
+        link(key, content)
+
+    done: list[str] = []
+    bucket.put_new = overtaken  # type: ignore[method-assign]
+    assert store.register_many(together, shared=True) == [name for name in together if name != slow]
+    found = FileStore(ROOT, lambda: NOW, disk=ObjectDisk(bucket, ROOT)).partitions_of(together)
+    assert found == {name: store.partition_of(name) for name in together}
+    assert found[slow] == partition_of(slow)

@@ -1,12 +1,12 @@
 """A supervisor over hosts that a test lets die."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from everlog.actors.agent.commands import Command, CommandResult, SessionCapabilities, StreamItem
 from everlog.actors.cluster.placement import CommandErrors, HostedPartition, HostHandle, RetiredHost, dedicated
-from everlog.actors.cluster.supervisor import Supervisor
+from everlog.actors.cluster.supervisor import PartitionLookup, Supervisor
 from everlog.actors.hosting.pending_work import PendingWork
 from everlog.actors.ports.ports import Ports
 from everlog.events import ClusterError, EverlogError, HostLost
@@ -102,6 +102,15 @@ class Places:
         self.performed.append(f"recover {sorted(lent)}")
 
 
+def looked_up(place_of: Callable[[str], HostedPartition]) -> PartitionLookup:
+    """Return a lookup of many agents that asks for one after the other."""
+
+    async def places_of(agents: Collection[str]) -> Mapping[str, HostedPartition]:
+        return {agent_id: place_of(agent_id) for agent_id in agents}
+
+    return places_of
+
+
 async def read(*pending_batches: PendingWork) -> AsyncIterator[Sequence[PendingWork]]:
     """Yield the pending work as the logs would give it."""
     yield pending_batches
@@ -115,7 +124,7 @@ class Run:
         self.notes: list[str] = []
         ports = Ports(clock=WallClock(), ids=CountingIds(), note=self.notes.append)
         place_of = options.pop("place_of", dedicated)
-        self.supervisor = Supervisor(self.places, place_of, ports=ports, **{"activations_max": 2, **options})
+        self.supervisor = Supervisor(self.places, looked_up(place_of), ports=ports, **{"activations_max": 2, **options})
         self._standings = pending_batches
 
     async def __aenter__(self) -> tuple[Supervisor, Places, list[str]]:

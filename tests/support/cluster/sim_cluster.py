@@ -17,6 +17,7 @@ from everlog.actors.ports.ports import Ports
 from everlog.events import ClusterError, EverlogError, HostLost, ModelError
 from everlog.store import MemoryStore
 from everlog.testing import CountingIds
+from tests.support.agents.supervisor_world import looked_up
 from tests.support.cluster.sim_nodes import SHARED, HostNode, Node
 from tests.support.virtual_time import WallClock
 
@@ -128,7 +129,8 @@ class SupervisorNode(Node):
     def __init__(self, cluster: "Cluster") -> None:
         super().__init__()
         self.supervisor = Supervisor(
-            SimPlaces(cluster), cluster.place_of, ports=Ports(clock=cluster.clock, ids=cluster.ids, note=cluster.note),
+            SimPlaces(cluster), looked_up(cluster.place_of),
+            ports=Ports(clock=cluster.clock, ids=cluster.ids, note=cluster.note),
             activations_max=cluster.activations_max, unfinished=cluster.unfinished,
         )  # fmt: skip
         self.spawn(self.supervisor.begin(cluster.pending_batches()))
