@@ -22,9 +22,10 @@ import msgspec
 
 from bench.support.harness import Figure, Line, Noise, among, line, median, noise, options, ratios, show, workspace
 from everlog.actors.agent.commands import OpenAgent
+from everlog.actors.cluster.cluster_claim import ClusterClaim
 from everlog.actors.cluster.placement import dedicated
 from everlog.actors.cluster.ray_address import prepare
-from everlog.actors.ports.real_clock import RealClock, RealIds
+from everlog.actors.ports.real_clock import RealClock, RealIds, monotonic_us
 from everlog.store import FileStore
 
 KEYS = ("dedicated_create_ratio", "dedicated_extra_mb")
@@ -97,7 +98,8 @@ async def measure(plan: Plan) -> Seen:
         seen = Seen(noise(folder), [], [])
         async with joined(store, "") as runtime:
             await runtime.ready()
-            places = RayHostProvider(str(store.root.resolve()), IDLE_S)
+            claim = ClusterClaim("bench", None, clock=clock, now_us=monotonic_us, note=print)
+            places = RayHostProvider(str(store.root.resolve()), IDLE_S, claim)
             for number in range(plan.actors):
                 opening = OpenAgent(id=ids.new(clock.now()))
                 makers = [(seen.bare, _bare(number)), (seen.agents, _agent(store, places, number, opening))]
@@ -121,7 +123,7 @@ async def _bare(number: int) -> int:
 async def _agent(store: FileStore, places: Any, number: int, opening: OpenAgent) -> int:
     name = f"agent-{number}"
     store.register(name)
-    placed = await places.start(dedicated(name), "")
+    placed = await places.start(dedicated(name))
     async for _ in places.perform(placed, name, opening):
         pass
     pid: int = placed.pid

@@ -137,13 +137,16 @@ class Moved(StoreError):
 
 class PartitionBusy(StoreError):
     """A live process owns the partition. `pid` is its process id if it runs on this machine, else 0; `owner` is its
-    machine and process id, as `node-3/4711`.
+    machine and process id, as `node-3/4711`. `cluster` and `start` tell the host of a cluster from others: the cluster,
+    and the number of the host's start there; empty and 0 for any other process.
     """
 
-    def __init__(self, message: str, pid: int = 0, owner: str = "") -> None:
+    def __init__(self, message: str, pid: int = 0, owner: str = "", cluster: str = "", start: int = 0) -> None:
         super().__init__(message)
         self.pid = pid
         self.owner = owner
+        self.cluster = cluster
+        self.start = start
 
 
 class Poisoned(StoreError):

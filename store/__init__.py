@@ -68,6 +68,7 @@ from everlog.store.check.snapshot import FleetPosition, PartitionPosition, Skipp
 from everlog.store.log.file_log import FileLog
 from everlog.store.log.partition_reader import PartitionReader, TornTail
 from everlog.store.log.partition_recovery import has_strays
+from everlog.store.partition.epoch import HostMark
 from everlog.store.partition.partition import Partition
 from everlog.store.sealed.derived_columns import FIGURES
 from everlog.store.sealed.parquet_file import keeping_decoded_groups
@@ -119,6 +120,7 @@ __all__ = [
     "FileStore",
     "FleetPosition",
     "Head",
+    "HostMark",
     "Log",
     "LogReader",
     "MeaningQuery",

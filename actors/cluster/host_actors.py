@@ -31,7 +31,7 @@ from everlog.actors.cluster.archive_actor import archive_client_of
 from everlog.actors.cluster.gateway_client import GatewayClient
 from everlog.actors.cluster.outcome_codec import pack_outcomes
 from everlog.actors.cluster.pickling import unpack
-from everlog.actors.cluster.placement import HostedPartition
+from everlog.actors.cluster.placement import FenceRight, HostedPartition
 from everlog.actors.cluster.shared_block_actor import ClusterBlockClient
 from everlog.actors.cluster.structured_log import StructuredLogger
 from everlog.actors.hosting.agent_factory import HostLink, session_system
@@ -59,12 +59,13 @@ class HostActor:
 
     _store: FileStore
 
-    def __init__(self, root: str, place: HostedPartition, idle_s: float, fence: str) -> None:
+    def __init__(self, root: str, place: HostedPartition, idle_s: float, right: FenceRight) -> None:
         restrict_process()
         minimize_reserves()
         self._root = root
         self._place = place
         self._idle_s = idle_s
+        self._mark = right.mark
         self._begun = self._left = False
         clock = RealClock()
         self._note = StructuredLogger(str(place), ray_api.own_node(), clock=clock, environment=os.environ)
@@ -72,7 +73,7 @@ class HostActor:
         self._asker = GatewayClient(root)
         self._archive = archive_client_of(root, self._note)
         self._link = HostLink(
-            fence=fence, notify_timers=self._notify_timers, on_idle=self._idle, on_rest=self._archive.rest,
+            may_fence=right.covers, notify_timers=self._notify_timers, on_idle=self._idle, on_rest=self._archive.rest,
             on_fenced=self._fenced, send_letters=self._send_letters,
         )  # fmt: skip
         self._blocks = ClusterBlockClient(root)
@@ -89,7 +90,7 @@ class HostActor:
     async def ready(self) -> int:
         """Open the store, and return the process id; 0 if the agents were unloaded for good. Raises StoreError."""
         if not self._begun:
-            self._store = FileStore(store_folder(self._root), self._ports.clock.now)
+            self._store = FileStore(store_folder(self._root), self._ports.clock.now, mark=self._mark)
             self._begin()
             self._begun = True
         return 0 if self._left else os.getpid()

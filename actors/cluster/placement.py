@@ -6,15 +6,15 @@ runtime. Imports no Ray.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import msgspec
 
 from everlog.actors.agent.commands import Command, SessionCapabilities, StreamItem
 from everlog.actors.cluster.ray_address import host_name
-from everlog.events import EverlogError, HostLost
-from everlog.store import partition_of
+from everlog.events import EverlogError, HostLost, PartitionBusy
+from everlog.store import HostMark, partition_of
 
 
 class HostedPartition(msgspec.Struct, frozen=True):
@@ -34,6 +34,10 @@ class HostedPartition(msgspec.Struct, frozen=True):
         return host_name(self.agent_id) if self.agent_id else self.name
 
 
+PartitionLookup = Callable[[Collection[str]], Awaitable[Mapping[str, HostedPartition]]]
+"""Returns the partition of each agent now. Raises UnknownAgent, StoreError."""
+
+
 class HostHandle(msgspec.Struct, frozen=True):
     """Host that was found or started."""
 
@@ -42,24 +46,27 @@ class HostHandle(msgspec.Struct, frozen=True):
     pid: int
     handle: Any
     """Reference by which `HostProvider` calls the host."""
-    machine: str = ""
-    """Name of the machine that the host runs on."""
     node: str = ""
     """Id of the node of the cluster that the host runs on."""
 
-    @property
-    def owner(self) -> str:
-        """Machine and process, as the logs that the host owns name them; see `PartitionBusy.owner`."""
-        return f"{self.machine}/{self.pid}"
 
+class FenceRight(msgspec.Struct, frozen=True):
+    """Right of a host to take the logs of earlier hosts.
 
-class RetiredHost(msgspec.Struct, frozen=True):
-    """Host that was ended on purpose."""
+    A host is started only when the one before it has died or was declared dead. But a log may be held by a host that is
+    still earlier, because the one before never opened it.
+    """
 
-    closed: bool
-    """True if it unloaded its agents and closed the log; False if it was ended without."""
-    busy: bool
-    """True if agents were at work: their callers need the next host at once."""
+    mark: HostMark
+    """Mark of this host."""
+    alone: bool = False
+    """True if the hosts of all other clusters have died or were declared dead."""
+
+    def covers(self, busy: PartitionBusy) -> bool:
+        """Return True if the owner of a log is such an earlier host, not another process or a later host."""
+        if busy.cluster == self.mark.cluster:
+            return busy.start < self.mark.start
+        return self.alone and bool(busy.cluster)
 
 
 class HostLookup(msgspec.Struct, frozen=True):
@@ -78,7 +85,7 @@ CommandErrors = Sequence[tuple[str, EverlogError | None]]
 class HostState:
     """State of a partition whose host runs, died or is being started."""
 
-    __slots__ = ("deaths", "fence", "lock", "placed", "since", "used", "users")
+    __slots__ = ("deaths", "lock", "placed", "since", "used", "users")
 
     def __init__(self) -> None:
         self.lock = asyncio.Lock()
@@ -89,8 +96,6 @@ class HostState:
         """Start of the host, microseconds UTC."""
         self.used = 0
         """Time of the last request for the host, microseconds UTC."""
-        self.fence = ""
-        """`HostHandle.owner` of the previous host, if it died; the next host may fence it."""
         self.deaths = 0
         """Number of deaths and failed starts in a row."""
 
@@ -139,7 +144,7 @@ class HostTable:
 
     def forget(self, place: HostedPartition, known: HostState) -> None:
         """Drop the state of a partition if it holds nothing."""
-        if not (known.users or known.placed or known.fence or known.deaths):
+        if not (known.users or known.placed or known.deaths):
             self._known.pop(place, None)
 
     def deaths(self, place: HostedPartition) -> int:
@@ -161,11 +166,10 @@ class HostProvider(Protocol):
         """Return the host of a partition that runs and answers; None if there is none."""
         ...
 
-    async def start(self, place: HostedPartition, fence: str) -> HostHandle:
+    async def start(self, place: HostedPartition) -> HostHandle:
         """Start a host, and wait until it answers. Raises ClusterError.
 
-        `fence`: owner of the log before, which is presumed dead but may still be writing: the new host may fence it if
-        it still holds the log. Empty: no owner may be fenced.
+        Earlier hosts of the partition are presumed dead but may still be writing: the new host may fence them.
         """
         ...
 
@@ -177,8 +181,10 @@ class HostProvider(Protocol):
         """Wait until the host is dead."""
         ...
 
-    async def retire(self, placed: HostHandle) -> RetiredHost:
-        """Have the host refuse new commands, finish turns for a short time and unload its agents; then end it."""
+    async def retire(self, placed: HostHandle) -> bool:
+        """Have the host refuse new commands, finish turns for a short time and unload its agents; then end it. Return
+        True if agents were at work: their callers need the next host at once.
+        """
         ...
 
     def perform(self, placed: HostHandle, agent_id: str, command: Command) -> AsyncIterator[StreamItem]:

@@ -8,6 +8,7 @@ names and by the recorded address: a process with other names does not find the 
 import ipaddress
 import os
 import socket
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -146,3 +147,25 @@ def host_name(agent_id: str) -> str:
     it.
     """
     return f"agent:{agent_id}"
+
+
+def _token_file() -> Path:
+    """Return the file in which Ray keeps the token that it makes."""
+    return Path.home() / ".ray" / "auth_token"
+
+
+def close_token_file() -> None:
+    """Keep Ray's token closed to other users: it is all that a program needs to run code in the cluster.
+
+    Make the folder of Ray's token with mode 0700 if it is missing, and take the permissions of other users away from
+    an existing file.
+
+    A file that cannot be changed is left as it is: it belongs to another user, who decides. Ray finds its token in the
+    order RAY_AUTH_TOKEN, RAY_AUTH_TOKEN_PATH, ~/.ray/auth_token; only the last is Ray's own file, so only it is closed.
+    """
+    file = _token_file()
+    with suppress(OSError):
+        file.parent.mkdir(mode=0o700)  # so that the file is never readable, not even before the next line
+    with suppress(OSError):
+        if file.stat().st_mode & 0o077:
+            file.chmod(0o600)

@@ -15,8 +15,7 @@ from ray.exceptions import RayActorError, RayError, RayTaskError
 from ray.util import metrics
 
 from everlog.actors.cluster.cluster_errors import not_connected_error
-from everlog.actors.cluster.ray_address import answers, namespace
-from everlog.actors.cluster.ray_token import close_token_file
+from everlog.actors.cluster.ray_address import answers, close_token_file, namespace
 from everlog.actors.hosting.metrics import InstrumentFactory
 from everlog.actors.ports.agent_constants import CALLS_MAX, OBJECT_STORE_BYTES
 from everlog.events import ClusterError

@@ -6,12 +6,14 @@ The name of an actor only says where to look for a host; the epoch in a log says
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+import os
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
 from everlog.actors.agent.commands import Command, CommandResult, SessionCapabilities, StreamItem, WatchAgent
 from everlog.actors.cluster import ray_api
+from everlog.actors.cluster.cluster_claim import ClusterClaim
 from everlog.actors.cluster.cluster_errors import (
     dead_cluster,
     lost_error,
@@ -21,13 +23,18 @@ from everlog.actors.cluster.cluster_errors import (
 )
 from everlog.actors.cluster.host_actors import DedicatedActor, WireItem
 from everlog.actors.cluster.outcome_codec import unpacked
-from everlog.actors.cluster.placement import CommandErrors, HostedPartition, HostHandle, RetiredHost
+from everlog.actors.cluster.placement import CommandErrors, FenceRight, HostedPartition, HostHandle
 from everlog.actors.cluster.shared_actor import SharedActor
 from everlog.actors.hosting.cluster_status import HostStatus, NodeStatus
 from everlog.actors.hosting.command_batch import BatchCommand, BatchOutcome
 from everlog.actors.ports.agent_constants import ANSWER_S, CLOSE_S, START_S
+from everlog.actors.ports.real_clock import RealClock, monotonic_us
 from everlog.events import BadInput, ClusterError, EverlogError
-from everlog.store import StoreIdentity, check_one_store, store_folder, store_identity
+from everlog.events.times import MICROSECONDS
+from everlog.store import FileStore, StoreIdentity, check_one_store, store_folder, store_identity, url_of
+from everlog.store.base.store_constants import CLAIMS
+from everlog.store.stores.claims import Claim
+from everlog.store.stores.side_files import side_files_of
 
 SLOT = "agent_slot"
 """Name of the Ray resource of which each dedicated host takes 1, if the nodes offer it."""
@@ -44,9 +51,10 @@ NODE_ID = "ray.io/node-id"
 class RayHostProvider:
     """Hosts that are Ray actors. See `HostProvider` for the promise of each method."""
 
-    def __init__(self, root: str, idle_s: float) -> None:
+    def __init__(self, root: str, idle_s: float, claim: ClusterClaim) -> None:
         self._root = root
         self._idle_s = idle_s
+        self._claim = claim
         self.drained: set[str] = set()
         """Ids of nodes on which no host is started any more."""
 
@@ -68,14 +76,16 @@ class RayHostProvider:
             await handle.death.remote()
         return None
 
-    async def start(self, place: HostedPartition, fence: str) -> HostHandle:
+    async def start(self, place: HostedPartition) -> HostHandle:
         """Start an actor, and wait until its process runs. Ray does not restart it: the supervisor does.
 
-        Raises ClusterError, also if the actor's node sees another store than this process.
+        Raises ClusterError, also if the actor's node sees another store than this process, or if another cluster runs
+        the agents of the store.
         """
+        right = await self._claim.right()
         handle = None
         try:
-            handle = self._made(place, fence)
+            handle = self._made(place, right)
             return await asyncio.wait_for(self._placed(handle), START_S)
         except TimeoutError as error:
             ray_api.kill(handle)
@@ -92,19 +102,19 @@ class RayHostProvider:
         sight: StoreIdentity = await asked[0]
         check_one_store([await asyncio.to_thread(store_identity, store_folder(self._root)), sight])
         pid = await handle.ready.remote()
-        return HostHandle(ray_api.key_of(handle), pid, handle, sight.node, await asked[1])
+        return HostHandle(ray_api.key_of(handle), pid, handle, await asked[1])
 
-    def _made(self, place: HostedPartition, fence: str) -> Any:
+    def _made(self, place: HostedPartition, right: FenceRight) -> Any:
         options: dict[str, Any] = {"max_restarts": 0}
         if SLOT in ray_api.resources():
             options["resources"] = {SLOT: 1}
         if self.drained:
             options["label_selector"] = {NODE_ID: f"!in({','.join(sorted(self.drained))})"}
         if place.agent_id:
-            arguments = (place, self._idle_s, fence)
+            arguments = (place, self._idle_s, right)
             return ray_api.make_actor(self._root, place.host_name, DedicatedActor, *arguments, **options)
         options["scheduling_strategy"] = "SPREAD"  # a single shard can keep a node busy
-        return ray_api.make_actor(self._root, place.host_name, SharedActor, place, self._idle_s, fence, **options)
+        return ray_api.make_actor(self._root, place.host_name, SharedActor, place, self._idle_s, right, **options)
 
     async def is_alive(self, placed: HostHandle) -> bool:
         """Return True if the host answers and still has its agents. A host that hangs is ended."""
@@ -121,15 +131,14 @@ class RayHostProvider:
         with suppress(ray_api.RayError):
             await placed.handle.death.remote()
 
-    async def retire(self, placed: HostHandle) -> RetiredHost:
+    async def retire(self, placed: HostHandle) -> bool:
         """End a host gracefully; see `HostProvider.retire`. Its name is free afterwards."""
-        closed, busy = False, True
+        was_busy = True
         with suppress(ray_api.RayError, TimeoutError):
-            busy = await asyncio.wait_for(placed.handle.leave.remote(LEAVE_GRACE_S), LEAVE_GRACE_S + CLOSE_S)
-            closed = True
+            was_busy = await asyncio.wait_for(placed.handle.leave.remote(LEAVE_GRACE_S), LEAVE_GRACE_S + CLOSE_S)
         ray_api.kill(placed.handle)
         await self.death(placed)
-        return RetiredHost(closed, busy)
+        return was_busy
 
     def begin_drain(self, wanted: str) -> str:
         """Start no host any more on the node with that id, the beginning of one, address or host name. Return the id.
@@ -180,6 +189,16 @@ class RayHostProvider:
             raise dead_cluster(error) from error
         if failed is not None:
             raise failed
+
+
+def claim_of(store: FileStore, note: Callable[[str], None]) -> ClusterClaim:
+    """Return the claim of the cluster that this supervisor's actor is in. Ray starts the actor again under its id."""
+    key, path = ray_api.own_key(), store.root / CLAIMS / "cluster"
+    who = f"the one at {ray_api.address()}, whose head is {os.uname().nodename}"
+    claim: Claim | None = Claim(side_files_of(path), path, key, who, lambda: monotonic_us() / MICROSECONDS)
+    if not url_of(store.root):
+        claim = None
+    return ClusterClaim(key, claim, clock=RealClock(), now_us=monotonic_us, note=note)
 
 
 def _names_of(node: Mapping[str, Any]) -> tuple[str, str]:

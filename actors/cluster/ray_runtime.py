@@ -19,8 +19,8 @@ from everlog.actors.cluster.archive_actor import archive_client_of
 from everlog.actors.cluster.cluster_errors import dead_cluster, left_cluster_error
 from everlog.actors.cluster.gateway_client import GatewayClient
 from everlog.actors.cluster.pickling import pack
-from everlog.actors.cluster.placement import HostedPartition, HostHandle, HostLookup
-from everlog.actors.cluster.ray_placement import RayHostProvider, node_status, stream_command, stream_commands
+from everlog.actors.cluster.placement import FenceRight, HostedPartition, HostHandle, HostLookup
+from everlog.actors.cluster.ray_placement import RayHostProvider, claim_of, node_status, stream_command, stream_commands
 from everlog.actors.cluster.shared_block_actor import ClusterBlockClient
 from everlog.actors.cluster.structured_log import StructuredLogger
 from everlog.actors.cluster.supervisor import Supervisor
@@ -58,13 +58,15 @@ class SupervisorActor:
         self._root = root
         self._store = store = FileStore(store_folder(root), clock.now)
         self._note = note = StructuredLogger("supervisor", ray_api.own_node(), clock=clock, environment=os.environ)
-        self._places = RayHostProvider(root, idle_s)
+        self._claim = claim_of(store, note)
+        self._places = RayHostProvider(root, idle_s, self._claim)
         self._supervisor = Supervisor(
             self._places, self._places_of, ports=Ports(clock=clock, note=note),
             activations_max=ACTIVATIONS_MAX, unfinished=lambda agents: unfinished(store, note, agents),
         )  # fmt: skip
         self._runtime: RayRuntime | None = None
         """Way to the hosts of agents, made for the first message between agents."""
+        self._claiming = asyncio.get_running_loop().create_task(self._claim.run())
         self._begun = asyncio.get_running_loop().create_task(self._begin())
         self._metering = asyncio.get_running_loop().create_task(self._meter())
 
@@ -103,6 +105,13 @@ class SupervisorActor:
         """Call `Supervisor.place_many`, and return an error as a value."""
         try:
             return await self._supervisor.place_many(agents, capabilities, lost)
+        except EverlogError as error:
+            return error
+
+    async def right(self) -> FenceRight | EverlogError:
+        """Return the right of a process of the cluster that owns logs as a host does. Return an error as a value."""
+        try:
+            return await self._claim.right()
         except EverlogError as error:
             return error
 
@@ -155,6 +164,8 @@ class SupervisorActor:
             await asyncio.wait(closing, timeout=CLOSE_S)
         for handle in hosts:
             ray_api.kill(handle)
+        self._claiming.cancel()
+        await self._claim.free()
 
 
 class RayRuntime:
@@ -381,9 +392,7 @@ async def _in_time(reference: Any) -> Any:
 
 
 def supervisor_of(root: str, idle_s: float = IDLE_S) -> Any:
-    """Return the supervisor of a store, started if there is none. It runs on the head, so that a lost worker does not
-    end it.
-    """
+    """Return the supervisor of a store, started if there is none: on the head, so that no lost worker ends it."""
     return ray_api.make_actor(
         root, "supervisor", SupervisorActor, idle_s, max_restarts=-1, max_task_retries=3, get_if_exists=True,
         resources={ray_api.HEAD: 0.001},

@@ -6,18 +6,20 @@ Used by the host actors and by `ray_runtime`, through `ClusterBlockClient`.
 import asyncio
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import msgspec
 
 from everlog.actors.cluster import ray_api
 from everlog.actors.cluster.cluster_errors import first_line
+from everlog.actors.cluster.placement import FenceRight
 from everlog.actors.cluster.structured_log import StructuredLogger
 from everlog.actors.memory.shared_block_rules import BlockEdit, BlockEditOutcome, SharedBlock
 from everlog.actors.memory.shared_block_writer import SharedBlockWriter
 from everlog.actors.ports.ports import Ports, discard_note
 from everlog.actors.ports.real_clock import RealClock
-from everlog.events import StoreError
+from everlog.events import ClusterError, EverlogError, StoreError
 from everlog.store import FileStore, restrict_process, store_folder
 
 NewestBlocks = Mapping[str, SharedBlock | None]
@@ -46,6 +48,7 @@ class SharedBlockActor:
         restrict_process()
         self._root = root
         self._opened: SharedBlockWriter | None = None
+        self._opening = asyncio.Lock()
 
     async def ready(self) -> int:
         """Return the process id."""
@@ -61,20 +64,36 @@ class SharedBlockActor:
 
     async def _ask(self, wanted: BlockRequest) -> BlockResponse:
         try:
-            if wanted.edit is not None:
-                return await self._sharing().edit(wanted.edit)
-            return await self._sharing().newest(wanted.known)
+            writer = await self._writer()
+            return await (writer.newest(wanted.known) if wanted.edit is None else writer.edit(wanted.edit))
         except StoreError as error:
             return error
 
-    def _sharing(self) -> SharedBlockWriter:
-        """Return the writer of the store's blocks. Raises StoreError."""
-        if self._opened is None:
-            clock = RealClock()
-            note = StructuredLogger("blocks", ray_api.own_node(), clock=clock, environment=os.environ)
-            ports = Ports(clock=clock, note=note)
-            self._opened = SharedBlockWriter(FileStore(store_folder(self._root), clock.now), ports, keeps=True)
+    async def _writer(self) -> SharedBlockWriter:
+        """Return the writer of the store's blocks. It may take their logs from the actor's earlier processes, as a host
+        may. Raises StoreError.
+        """
+        async with self._opening:
+            if self._opened is None:
+                right = await self._right()
+                clock = RealClock()
+                note = StructuredLogger("blocks", ray_api.own_node(), clock=clock, environment=os.environ)
+                store = await asyncio.to_thread(
+                    lambda: FileStore(store_folder(self._root), clock.now, mark=right.mark)
+                )  # fmt: skip
+                ports = Ports(clock=clock, note=note)
+                self._opened = SharedBlockWriter(store, ports, keeps=True, may_fence=right.covers)
         return self._opened
+
+    async def _right(self) -> FenceRight:
+        supervisor = ray_api.find_actor(self._root, "supervisor")
+        found: FenceRight | EverlogError = ClusterError("The cluster's supervisor is gone. Try again.")
+        if supervisor is not None:
+            with suppress(ray_api.RayError):
+                found = await supervisor.right.remote()
+        if isinstance(found, EverlogError):
+            raise StoreError(str(found))
+        return found
 
 
 class ClusterBlockClient:

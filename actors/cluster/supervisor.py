@@ -6,7 +6,7 @@ The supervisor holds no state outside the logs and the hosts, except the capabil
 """
 
 import asyncio
-from collections.abc import AsyncIterable, Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterable, Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -20,6 +20,7 @@ from everlog.actors.cluster.placement import (
     HostProvider,
     HostState,
     HostTable,
+    PartitionLookup,
 )
 from everlog.actors.cluster.recovery_queue import DeathReporter, RecoveryQueue, UnfinishedLookup
 from everlog.actors.cluster.start_queue import StartPriority, StartQueue, StartQueueFull
@@ -36,9 +37,6 @@ from everlog.actors.ports.agent_constants import (
 from everlog.actors.ports.ports import Ports
 from everlog.events import ClusterError, EverlogError, HostLost, PartitionBusy, UnknownAgent
 from everlog.events.times import MICROSECONDS
-
-PartitionLookup = Callable[[Collection[str]], Awaitable[Mapping[str, HostedPartition]]]
-"""Returns the partition of each agent now. Raises UnknownAgent, StoreError."""
 
 PendingTimers = dict[str, FireTimer]
 """Heartbeats in progress for agents of one partition."""
@@ -194,7 +192,7 @@ class Supervisor:
                     return placed
                 if placed is not None and placed is known.placed:  # not replaced during the await above
                     self._died(place, known, placed)
-                placed = await self._found(place, known, urgency)
+                placed = await self._found(place, urgency)
                 known.placed, known.since = placed, self._clock.now()
                 self._spawn(self._watch(place, known, placed))
                 return placed
@@ -202,15 +200,14 @@ class Supervisor:
             known.users -= 1
             self._table.forget(place, known)
 
-    async def _found(self, place: HostedPartition, known: HostState, urgency: StartPriority) -> HostHandle:
+    async def _found(self, place: HostedPartition, urgency: StartPriority) -> HostHandle:
         """Return the running host, or start one. Raises ClusterError."""
         placed = await self._places.find(place)
         if placed is None:
             async with self._starts.turn(place, urgency):
                 self._check_not_ended(place)
-                placed = await self._places.start(place, known.fence)
+                placed = await self._places.start(place)
         self._check_not_ended(place)
-        known.fence = ""
         return placed
 
     def _check_not_ended(self, place: HostedPartition) -> None:
@@ -243,10 +240,9 @@ class Supervisor:
                     if placed is None or not leaves(placed):
                         return False
                     known.placed, known.deaths = None, 0
-                    retired = await self._places.retire(placed)
-                    known.fence = "" if retired.closed else placed.owner
+                    was_busy = await self._places.retire(placed)
                 self._recoveries.add(place, sure=False, used=known.used)
-                if retired.busy:  # callers wait, or come soon; the next host leaves when this one is back
+                if was_busy:  # callers wait, or come soon; the next host leaves when this one is back
                     await self._tried(place, "")
                 return True
         finally:
@@ -263,7 +259,7 @@ class Supervisor:
         """Record a host's death and queue its recovery, with a growing delay: an agent may be what kills its hosts."""
         if self._clock.now() - known.since > STABLE_HOST_S * MICROSECONDS:
             known.deaths = 0
-        known.placed, known.fence = None, placed.owner
+        known.placed = None
         known.deaths += 1
         self._deaths += 1
         if known.deaths <= RESTARTS_MAX:

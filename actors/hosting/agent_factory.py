@@ -19,6 +19,7 @@ from everlog.actors.models.model_catalogue import defaults_at
 from everlog.actors.ports.effects import NOTHING, ArchiveClient, DeltaCallback, ModelResponse, Spent
 from everlog.actors.ports.ports import Ports
 from everlog.actors.postbox.postbox import LetterSender
+from everlog.events import PartitionBusy
 from everlog.store import FileStore, Store
 
 GatewayCall = Callable[..., Awaitable[ModelResponse]]
@@ -36,9 +37,9 @@ TimerCallback = Callable[[str, Sequence[DueTimer]], None]
 class HostLink(msgspec.Struct, frozen=True, kw_only=True):
     """Connection of a host, or a shard, to the component that started it."""
 
-    fence: str = ""
-    """`HostHandle.owner` of the previous host, if the supervisor declared it dead: it is fenced if it still holds the
-    log. Empty: no host may be fenced.
+    may_fence: Callable[[PartitionBusy], bool] = lambda _: False
+    """Returns True if the owner of the log is an earlier host, which was declared dead: it is fenced if it still holds
+    the log.
     """
     notify_timers: TimerCallback | None = None
     """Called with an agent's name and all of its timers whenever they change."""

@@ -64,7 +64,7 @@ class Host:
         ports = ports or Ports()
         self._sleep, self._clock = ports.sleep, ports.clock
         self._note = ports.note
-        self._fence = link.fence
+        self._may_fence = link.may_fence
         self._agent: Agent | None = None
         self._worker: TurnWorker | None = None
         self._seat: AbstractAsyncContextManager[Agent] | None = None
@@ -266,11 +266,11 @@ class Host:
         try:
             self._agent = await self._enter(wanted, on_commit, take_over=wanted.take_over, unattended=unattended)
         except PartitionBusy as busy:
-            # Only a previous host that was declared dead is fenced: it may still hang in the middle of a write.
-            if not self._fence or busy.owner != self._fence:
+            # Only an earlier host that was declared dead is fenced: it may still hang in the middle of a write.
+            if not self._may_fence(busy):
                 raise
             self._agent = await self._enter(wanted, on_commit, take_over=True, unattended=unattended)
-        self._fence, self._bare = "", wanted.keep_configuration  # fencing is allowed for one opening only
+        self._bare = wanted.keep_configuration
         self._agent.previews = self._subscribers.previews()
         self._worker = TurnWorker(self._agent, self._report_timers)
         self.idle_time.opened(self._agent, self._worker, self._report_timers)

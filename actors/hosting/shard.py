@@ -80,7 +80,7 @@ class Shard:
         self._idle_us = round(idle_s * MICROSECONDS)
         self._agents_max = agents_max
         self._aside = ports.aside
-        self._link, self._fence = link, link.fence
+        self._link, self._may_fence = link, link.may_fence
         self._host_link = HostLink(notify_timers=link.notify_timers, send_letters=link.send_letters)
         self._note = ports.note
         self._meters = meters or ProcessMetrics(None)
@@ -269,14 +269,12 @@ class Shard:
     async def _open(self) -> Any:
         wanted = partial(self._store.open_partition, self.partition, f"everlog host of {self.partition}")
         try:
-            log = await self._aside(wanted)
+            return await self._aside(wanted)
         except PartitionBusy as busy:
-            # Take the log over only from a previous host that the supervisor declared dead; see `Host._open`.
-            if not self._fence or busy.owner != self._fence:
+            # Take the log over only from an earlier host that was declared dead; see `Host._open`.
+            if not self._may_fence(busy):
                 raise
-            log = await self._aside(partial(wanted, take_over=True))
-        self._fence = ""
-        return log
+            return await self._aside(partial(wanted, take_over=True))
 
     def _lost(self, error: EverlogError) -> None:
         """Discard a log that can no longer be written, and mark the agents in memory as stale."""

@@ -6,7 +6,7 @@ may have edited it. Used by `local_system.py`, by the local runtime, and by the 
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -43,6 +43,8 @@ EDITS_TOGETHER_MAX = 256
 BUSY_WAIT_S = 0.05
 """Seconds between two attempts to own a block that another process owns."""
 BUSY_TRIES = 60
+OWNER = "everlog shared"
+"""Command that a block's log shows as its owner's."""
 ID_KNOWN_US = ID_MEMORY_S * MICROSECONDS // 2
 """Age in microseconds from which the log no longer recognizes an id. An older edit gets a new id, and its own is
 recorded as the cause.
@@ -123,11 +125,15 @@ class SharedBlockWriter:
         ports: Ports,
         *,
         keeps: bool = False,
+        may_fence: Callable[[PartitionBusy], bool] = lambda _: False,
     ) -> None:
-        """Own blocks on demand; with `keeps`, a block that was read or edited stays owned until `close` or `unload`."""
+        """Own blocks on demand; with `keeps`, a block that was read or edited stays owned until `close` or `unload`.
+        `may_fence` returns True if the owner of a block is an earlier writer, which was declared dead.
+        """
         self._store = store
         self._clock, self._ids, self._sleep, self._note = ports.clock, ports.ids, ports.sleep, ports.note
         self._keeps = keeps
+        self._may_fence = may_fence
         self._blocks: dict[str, _Block] = {}
         self._waiting: dict[str, PendingEdits] = {}
         self._tasks: dict[str, asyncio.Task[Any]] = {}
@@ -249,7 +255,12 @@ class SharedBlockWriter:
         if block.log is not None:
             return
         self._store.partition_of(block.stream)  # UnknownAgent for an unknown block, on every attempt
-        log = self._store.open(block.stream, "everlog shared")
+        try:
+            log = self._store.open(block.stream, OWNER)
+        except PartitionBusy as busy:
+            if not self._may_fence(busy):
+                raise
+            log = self._store.open(block.stream, OWNER, take_over=True)
         read = False
         try:
             block.read(log)

@@ -18,7 +18,7 @@ from zlib import crc32
 import msgspec
 
 from everlog.actors.agent.commands import Command, CommandResult, SessionCapabilities, StreamItem
-from everlog.actors.cluster.placement import CommandErrors, HostedPartition, HostHandle, RetiredHost, dedicated
+from everlog.actors.cluster.placement import CommandErrors, HostedPartition, HostHandle, dedicated
 from everlog.actors.cluster.supervisor import Supervisor
 from everlog.actors.hosting.pending_work import PendingWork
 from everlog.actors.hosting.timer_schedule import DueTimer
@@ -69,7 +69,7 @@ class Nodes:
     async def find(self, place: HostedPartition) -> HostHandle | None:
         return None
 
-    async def start(self, place: HostedPartition, fence: str) -> HostHandle:
+    async def start(self, place: HostedPartition) -> HostHandle:
         self._started += 1
         node = self._order[self._started % len(self._order)]
         placed = HostHandle(f"{self._started:x}", self._started, node, f"node-{node}")
@@ -85,9 +85,9 @@ class Nodes:
         if ended is not None:
             await ended
 
-    async def retire(self, placed: HostHandle) -> RetiredHost:
+    async def retire(self, placed: HostHandle) -> bool:
         self._living[placed.handle].pop(placed.key).set_result(None)
-        return RetiredHost(closed=True, busy=False)
+        return False
 
     async def perform(self, placed: HostHandle, agent_id: str, command: Command) -> AsyncIterator[StreamItem]:
         if not await self.is_alive(placed):

@@ -22,7 +22,7 @@ from everlog.store.log.partition_reader import PartitionFiles, PartitionReader
 from everlog.store.log.partition_recovery import RecoveredPartition, recover, remove_cut, strays, sweep_late
 from everlog.store.partition.append_rules import AppendGroup, ValidatedAppend
 from everlog.store.partition.closed_mark import leave_mark
-from everlog.store.partition.epoch import Ownership, take, this_process
+from everlog.store.partition.epoch import NO_MARK, HostMark, Ownership, take, this_process
 from everlog.store.partition.frame_index import commit_in
 from everlog.store.partition.manifest import FRAMES, SEALED, FileEntry, Manifest, succeed
 from everlog.store.partition.open_segment import OpenSegment
@@ -76,15 +76,16 @@ class FileLog:
     def open(cls, partition: Partition, command: str, now: Callable[[], int], *, label: str = "",
              take_over: bool = False, segment_bytes_max: int = SEGMENT_BYTES_MAX,
              history: StreamLoader | None = None, restoring: bool = False,
-             begun: Callable[[Collection[str]], None] | None = None) -> "FileLog":  # fmt: skip
+             begun: Callable[[Collection[str]], None] | None = None,
+             mark: HostMark = NO_MARK) -> "FileLog":  # fmt: skip
         """Take the next epoch, recover the tail, return the writer.
 
         `now` returns microseconds UTC; `label` names the partition in errors; a file of `segment_bytes_max` bytes is
         closed; `history` returns all records of an agent that arrived from another partition; `restoring`: see
-        `recover`; `begun` gets the streams whose first records here are durable, after their commit. Raises
-        PartitionBusy, UsageError, CorruptLog, NewerFormat, Fenced, StoreError.
+        `recover`; `begun` gets the streams whose first records here are durable, after their commit; `mark` is shown to
+        other processes. Raises PartitionBusy, UsageError, CorruptLog, NewerFormat, Fenced, StoreError.
         """
-        ownership = take(partition, this_process(command, now()), label or partition.name, take_over=take_over)
+        ownership = take(partition, this_process(command, now(), mark), label or partition.name, take_over=take_over)
         opened = False
         try:
             recovered = recover(partition, ownership, now(), restoring=restoring)

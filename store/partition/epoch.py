@@ -26,6 +26,18 @@ STAT_START = 19
 """Position of a process's start time among the fields after its name in /proc/<pid>/stat."""
 
 
+class HostMark(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Mark of a host of a cluster in the logs that it owns: tells it from hosts that were started earlier or later."""
+
+    cluster: str = ""
+    """Id of the cluster; empty for a process that is no host of a cluster."""
+    start: int = 0
+    """Number of the host's start: in one cluster, a later start has a higher number."""
+
+
+NO_MARK = HostMark()
+
+
 class Owner(msgspec.Struct, frozen=True):
     """Owner of an epoch: enough to find the process, and to tell it apart from a later process with the same number."""
 
@@ -37,11 +49,12 @@ class Owner(msgspec.Struct, frozen=True):
     taken_at: int
     """Microseconds UTC."""
     format: int = FORMAT_VERSION
+    mark: HostMark = NO_MARK
 
 
-def this_process(command: str, taken_at: int) -> Owner:
+def this_process(command: str, taken_at: int, mark: HostMark = NO_MARK) -> Owner:
     """Return the owner record of the current process."""
-    return Owner(os.uname().nodename, os.getpid(), start_of(os.getpid()), command, taken_at)
+    return Owner(os.uname().nodename, os.getpid(), start_of(os.getpid()), command, taken_at, mark=mark)
 
 
 def start_of(pid: int) -> int:
@@ -159,6 +172,8 @@ def _raise_if_busy(partition: Partition, epoch: int, owner: Owner, label: str, *
             "fence it.",
             pid=before.pid if before.host == owner.host else 0,
             owner=f"{before.host}/{before.pid}",
+            cluster=before.mark.cluster,
+            start=before.mark.start,
         )
 
 

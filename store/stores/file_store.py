@@ -24,6 +24,7 @@ from everlog.store.base.generations import generation_of, names_generation
 from everlog.store.base.names import name_of, partition_of, shard_of, url_of
 from everlog.store.base.store_constants import FORMAT_VERSION, SEGMENT_BYTES_MAX, SHARDS_MAX
 from everlog.store.log.file_log import FileLog
+from everlog.store.partition.epoch import NO_MARK, HostMark
 from everlog.store.partition.partition import token
 from everlog.store.stores.opener import FileOpener
 from everlog.store.streams.aliases import Aliases
@@ -57,8 +58,10 @@ class FileStore:
     """All agents of one folder. See `store.Store` for the promises of each method."""
 
     def __init__(self, root: Path, now: Callable[[], int], *, disk: Disk | None = None,
-                 segment_bytes_max: int = SEGMENT_BYTES_MAX) -> None:  # fmt: skip
-        """Open the store in `root`, which exists; `now` returns microseconds UTC. Raises StoreError, NewerFormat."""
+                 segment_bytes_max: int = SEGMENT_BYTES_MAX, mark: HostMark = NO_MARK) -> None:  # fmt: skip
+        """Open the store in `root`, which exists; `now` returns microseconds UTC; `mark` is shown by the logs that are
+        opened. Raises StoreError, NewerFormat.
+        """
         self.root = root
         self.disk = disk = disk or disk_of(root)
         self._configuration = _load(disk, root)
@@ -73,7 +76,7 @@ class FileStore:
         self._register = register = Register(disk, root, check_new)
         self.register_files = register
         """Files of the register, for checks and repairs."""
-        self._opener = opener = FileOpener(disk, root, self.store_id, register, evidence, now, segment_bytes_max)
+        self._opener = opener = FileOpener(disk, root, self.store_id, register, evidence, now, segment_bytes_max, mark)
         self._forking = ForkService(register, opener.routes, opener, now)
         routes, moving = opener.routes, MoveService(register, opener.routes, self.shards, now)
         self.partition, self.partitions = opener.partition, opener.partitions

@@ -20,6 +20,7 @@ from everlog.store.base.names import partition_of
 from everlog.store.log.file_log import FileLog
 from everlog.store.log.partition_reader import PartitionReader
 from everlog.store.log.partition_recovery import RESTORING
+from everlog.store.partition.epoch import HostMark
 from everlog.store.partition.partition import EPOCH, MANIFEST, Partition, token
 from everlog.store.streams.register import Register, missing_log_error
 from everlog.store.streams.routes import Routes
@@ -30,9 +31,9 @@ class FileOpener:
     """Finds and opens the partitions of a store in a folder."""
 
     def __init__(self, disk: Disk, root: Path, store_id: str, register: Register, evidence: StreamEvidence,
-                 now: Callable[[], int], segment_bytes_max: int) -> None:  # fmt: skip
+                 now: Callable[[], int], segment_bytes_max: int, mark: HostMark) -> None:  # fmt: skip
         """Store the collaborators. `now` returns microseconds UTC; a file of a log that has `segment_bytes_max` bytes
-        is closed.
+        is closed; `mark` is shown by the logs that are opened.
         """
         self.disk = disk
         self.routes = Routes(
@@ -45,6 +46,7 @@ class FileOpener:
         self._register = register
         self._now = now
         self._segment_bytes_max = segment_bytes_max
+        self._mark = mark
 
     def partition(self, name: str) -> Partition:
         """Return the location of the partition `name`, which need not exist."""
@@ -107,6 +109,7 @@ class FileOpener:
             history=self._history,
             restoring=restoring,
             begun=self._register.begun,
+            mark=self._mark,
         )
 
     def _history(self, agent_id: str) -> pa.Table:

@@ -100,6 +100,13 @@ async def a_node_is_killed(world: World) -> None:
     assert all(ends(pid) for pid in hosts)
 
 
+async def all_of_a_node_is_killed(world: World) -> None:
+    """Send SIGKILL to all processes of the worker with the most hosts: its raylet, its hosts and all others."""
+    node = max(world.nodes.workers, key=lambda node: len(world.nodes.hosts(node)))
+    assert world.nodes.hosts(node)
+    kill(*world.nodes.kill(node))
+
+
 async def a_node_stands_still(world: World) -> Callable[[], None]:
     """Send SIGSTOP to all processes of a worker. Return a function that sends SIGCONT, first to the hosts alone, and
     checks that they end.
@@ -119,10 +126,26 @@ async def a_node_stands_still(world: World) -> Callable[[], None]:
     return go_on
 
 
+class Waits:
+    """Times that messages waited for their answers."""
+
+    def __init__(self) -> None:
+        self._said: dict[str, float] = {}
+        self.seconds: list[float] = []
+
+    def tell(self, what: str, known: str, *_: object) -> None:
+        """Note that a message was sent, or was answered."""
+        if what == "said":
+            self._said[known] = time.monotonic()
+        else:
+            self.seconds.append(time.monotonic() - self._said[known])
+
+
 class Sender:
     """A process that talks to the agents; its messages are known even if it is killed."""
 
-    def __init__(self, store: Path, paid: Path, url: str, load: Load) -> None:
+    def __init__(self, store: str | Path, paid: Path, url: str, load: Load) -> None:
+        """Start the process; `store` is a folder or an address."""
         counts = (len(load.shared), sum(name in load.paying for name in load.shared), len(load.dedicated))
         self.load = load
         self.process: subprocess.Popen[str] = start(

@@ -2,7 +2,7 @@
 
 import os
 import signal
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -120,7 +120,7 @@ class Nodes:
         self.workers.remove(node)
         return family
 
-    def go_on(self, family: Mapping[int, str]) -> None:
+    def go_on(self, family: Iterable[int]) -> None:
         """Send SIGCONT to stopped processes."""
         for pid in family:
             with suppress(ProcessLookupError):

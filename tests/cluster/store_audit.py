@@ -48,7 +48,8 @@ def _judge_agent(system: LocalSystem, agent: str, said: Bills, pays: bool, effec
         view.close()
     inputs = {record.event_id: record for record in records if record.type == "user_message"}
     assert len(inputs) == sum(record.type == "user_message" for record in records), f"{agent}: doubled"
-    assert inputs.keys() == {known for known, (to, _) in said.items() if to == agent}, f"{agent}: lost or invented"
+    sent = {known for known, (to, _) in said.items() if to == agent}
+    assert inputs.keys() == sent, f"{agent}: lost {sent - inputs.keys()}, invented {inputs.keys() - sent}"
     assert len({record.turn for record in inputs.values()}) == len(inputs), f"{agent}: two inputs in one turn"
     for known, record in inputs.items():
         turn = [other for other in records if other.turn == record.turn]

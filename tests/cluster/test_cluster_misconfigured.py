@@ -10,9 +10,11 @@ import pytest
 
 from everlog.actors.agent_system import AgentSystem
 from everlog.actors.api import open_system
+from everlog.actors.cluster.cluster_claim import ClusterClaim
 from everlog.actors.cluster.placement import HostedPartition
 from everlog.actors.cluster.ray_placement import RayHostProvider
 from everlog.actors.cluster.ray_runtime import RayRuntime, supervisor_of
+from everlog.actors.ports.real_clock import RealClock, monotonic_us
 from everlog.actors.reply import SendOutcome
 from everlog.events import BadInput, ClusterError, ModelError, PartitionBusy, StoreError
 from tests.cluster.process_kills import actor, until
@@ -179,8 +181,9 @@ async def test_a_node_that_does_not_see_the_store(ray_cluster: str, tmp_path: Pa
     """The error names the node and the missing folder, and no host is left on the node."""
     import ray
 
-    places = RayHostProvider(str(tmp_path / "nothing"), 300)
+    claim = ClusterClaim("here", None, clock=RealClock(), now_us=monotonic_us, note=print)
+    places = RayHostProvider(str(tmp_path / "nothing"), 300, claim)
     with pytest.raises(ClusterError, match=r"^node \S+ finds no store in .*nothing.*: mount there the storage"):
-        await places.start(HostedPartition("shard-000"), "")
+        await places.start(HostedPartition("shard-000"))
     await until(lambda: not [one for one in ray.util.list_named_actors(all_namespaces=True)
                              if str(tmp_path) in one["namespace"]])  # fmt: skip

@@ -7,12 +7,14 @@ from typing import Any
 import pytest
 
 from everlog.actors.cluster import ray_api
+from everlog.actors.cluster.cluster_claim import ClusterClaim
 from everlog.actors.cluster.placement import HostedPartition, HostHandle, HostLookup, dedicated
 from everlog.actors.cluster.ray_placement import RayHostProvider
 from everlog.actors.cluster.ray_runtime import RayRuntime
 from everlog.events import BadInput, ClusterError
 from tests.support.agents.supervisor_world import Run, names
 from tests.support.agents.virtual_time_runtime import run_plain
+from tests.support.virtual_time import WallClock
 
 SHARD = HostedPartition("shard-000")
 
@@ -23,7 +25,7 @@ def _here(placed: HostHandle) -> bool:
 
 def test_hosts_of_the_node_leave_and_no_others() -> None:
     """Hosts on the drained node are ended, those on other nodes stay; an agent that was idle is started elsewhere when
-    it is needed again, without a fence, and nothing counts as a death.
+    it is needed again, and nothing counts as a death.
     """
 
     async def main() -> None:
@@ -37,7 +39,7 @@ def test_hosts_of_the_node_leave_and_no_others() -> None:
             await asyncio.sleep(300)
             assert supervisor.hosts == [stays]
             assert (await supervisor.place(names(5)[0])).node == "there"
-            assert (supervisor.status.deaths, set(places.fences), notes) == (0, {""}, [])
+            assert (supervisor.status.deaths, notes) == (0, [])
 
     run_plain(main)
 
@@ -109,18 +111,9 @@ def test_a_host_that_is_being_started_there_leaves_too() -> None:
     run_plain(main)
 
 
-def test_a_host_that_does_not_leave_is_fenced() -> None:
-    """A host that was ended without having closed its log may be fenced by the next one."""
-
-    async def main() -> None:
-        async with Run() as (supervisor, places, _):
-            placed = await supervisor.place("sam")
-            places.hanging, places.node = {placed.key}, "there"
-            await supervisor.drain(_here)
-            await supervisor.place("sam")
-            assert places.fences == ["", "/1"]
-
-    run_plain(main)
+def _provider() -> RayHostProvider:
+    clock = WallClock()
+    return RayHostProvider("store", 1, ClusterClaim("here", None, clock=clock, now_us=clock.now, note=print))
 
 
 def _node(number: int, *, slots: int = 4, alive: bool = True, head: bool = False) -> dict[str, Any]:
@@ -144,7 +137,7 @@ def test_a_node_that_cannot_be_drained_is_refused(wanted: str, said: str, monkey
     """An unknown name, a node that has gone and the head are refused by name, and nothing is changed."""
     nodes = [_node(1, head=True, slots=0), _node(2), _node(3), _node(4, alive=False)]
     monkeypatch.setattr(ray_api, "nodes", lambda: nodes)
-    places = RayHostProvider("store", 1)
+    places = _provider()
     with pytest.raises(BadInput, match=said):
         places.begin_drain(wanted)
     assert places.drained == set()
@@ -157,7 +150,7 @@ def test_the_last_node_with_room_is_not_drained(wanted: str, monkeypatch: pytest
     """
     nodes = [_node(1, head=True, slots=0), _node(2), _node(3)]
     monkeypatch.setattr(ray_api, "nodes", lambda: nodes)
-    places = RayHostProvider("store", 1)
+    places = _provider()
     assert places.begin_drain(wanted) == "22abcdef"
     assert places.begin_drain(wanted) == "22abcdef"
     with pytest.raises(ClusterError, match="No other node"):

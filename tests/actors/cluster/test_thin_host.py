@@ -19,11 +19,11 @@ from everlog.actors.agent.agent_setup import Settings
 from everlog.actors.agent.commands import CommandResult, OpenAgent, SendInput
 from everlog.actors.cluster import ray_api
 from everlog.actors.cluster.host_actors import DedicatedActor
-from everlog.actors.cluster.placement import dedicated
+from everlog.actors.cluster.placement import FenceRight, dedicated
 from everlog.actors.ports.agent_constants import OFFLINE
 from everlog.actors.ports.real_clock import RealClock, RealIds
 from everlog.events import UserMessage
-from everlog.store import FileStore
+from everlog.store import FileStore, HostMark
 
 ray_api.own_node = lambda: "here"
 ray_api.find_actor = lambda *_: None
@@ -36,7 +36,7 @@ async def done(host, command):
 async def main():
     found = []
     for message in ("Hi, I am Ann and I sail.", "And I bake."):
-        host = DedicatedActor(str(root), dedicated("sam"), 600, "")
+        host = DedicatedActor(str(root), dedicated("sam"), 600, FenceRight(HostMark("here", 1)))
         await host.ready()
         last = [await done(host, OpenAgent(id=ids.new(now()), settings=Settings(model=OFFLINE)))]
         last.append(await done(host, SendInput(id=ids.new(now()), event=UserMessage(text=message))))

@@ -10,12 +10,12 @@ import pytest
 from everlog.actors.agent.commands import ResumeTurns, SessionCapabilities
 from everlog.actors.cluster.host_actors import DedicatedActor
 from everlog.actors.cluster.pickling import pack, unpack
-from everlog.actors.cluster.placement import dedicated
+from everlog.actors.cluster.placement import FenceRight, dedicated
 from everlog.actors.functions.tools import Tool, tool
 from everlog.actors.memory.core_memory import Memory
 from everlog.events import BadInput, EverlogError
 from everlog.interfaces.common.bootstrap import tools_in
-from everlog.store import FileStore
+from everlog.store import FileStore, HostMark
 from tests.actors.functions.test_effects import BORN, assert_verified, results, told
 from tests.support.agent_world import World, completion, say
 
@@ -184,7 +184,7 @@ def test_a_host_reports_capabilities_that_cannot_be_unpickled(
     assert lent is not None
 
     async def main() -> list[Any]:
-        host = DedicatedActor(str(tmp_path), dedicated("sam"), 60, 0)
+        host = DedicatedActor(str(tmp_path), dedicated("sam"), 60, FenceRight(HostMark("here", 1)))
         return [heard async for heard in host.perform("sam", ResumeTurns(id="1", capabilities=lent))]
 
     (heard,) = asyncio.run(main())

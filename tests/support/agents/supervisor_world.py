@@ -1,12 +1,13 @@
 """A supervisor over hosts that a test lets die."""
 
 import asyncio
+import itertools
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from everlog.actors.agent.commands import Command, CommandResult, SessionCapabilities, StreamItem
-from everlog.actors.cluster.placement import CommandErrors, HostedPartition, HostHandle, RetiredHost, dedicated
-from everlog.actors.cluster.supervisor import PartitionLookup, Supervisor
+from everlog.actors.cluster.placement import CommandErrors, HostedPartition, HostHandle, PartitionLookup, dedicated
+from everlog.actors.cluster.supervisor import Supervisor
 from everlog.actors.hosting.pending_work import PendingWork
 from everlog.actors.ports.ports import Ports
 from everlog.events import ClusterError, EverlogError, HostLost
@@ -20,7 +21,7 @@ class Places:
     def __init__(self) -> None:
         self.living: dict[HostedPartition, HostHandle] = {}
         self.deaths: dict[str, asyncio.Event] = {}
-        self.fences: list[str] = []
+        self._numbers = itertools.count(1)
         self.started: list[str] = []
         self.fail = 0
         self.performed: list[str] = []
@@ -33,18 +34,15 @@ class Places:
         self.retiring = self.retiring_most = 0
         """Hosts that leave at once, now and at most."""
         self.busy: set[HostedPartition] = set()
-        self.hanging: set[str] = set()
-        """Keys of hosts that do not leave in time."""
         self.node = "here"
         """Node on which hosts are started."""
 
     async def find(self, place: HostedPartition) -> HostHandle | None:
         return self.living.get(place)
 
-    async def start(self, place: HostedPartition, fence: str) -> HostHandle:
-        self.fences.append(fence)
+    async def start(self, place: HostedPartition) -> HostHandle:
         self.started.append(place.agent_id or place.name)
-        number = len(self.fences)
+        number = next(self._numbers)
         await asyncio.sleep(1)
         if self.fail:
             self.fail -= 1
@@ -64,7 +62,7 @@ class Places:
     async def death(self, placed: HostHandle) -> None:
         await self.deaths[placed.key].wait()
 
-    async def retire(self, placed: HostHandle) -> RetiredHost:
+    async def retire(self, placed: HostHandle) -> bool:
         place = next(place for place, other in self.living.items() if other == placed)
         self.retiring += 1
         self.retiring_most = max(self.retiring_most, self.retiring)
@@ -73,7 +71,7 @@ class Places:
         self.retired.append(place.agent_id or place.name)
         if place in self.living:
             self.die(place)
-        return RetiredHost(closed=placed.key not in self.hanging, busy=place in self.busy)
+        return place in self.busy
 
     async def work(self, placed: HostHandle) -> None:
         await asyncio.sleep(1)

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coro
 from typing import Any
 
 from everlog.actors.agent.commands import Command, CommandResult, ResumeTurns, SessionCapabilities, StreamItem
-from everlog.actors.cluster.placement import CommandErrors, HostedPartition, HostHandle, RetiredHost, dedicated
+from everlog.actors.cluster.placement import CommandErrors, HostedPartition, HostHandle, dedicated
 from everlog.actors.cluster.supervisor import Supervisor
 from everlog.actors.hosting.pending_work import PendingWork, pending_work
 from everlog.actors.ports.ports import Ports
@@ -39,7 +39,7 @@ class SimPlaces:
             node.kill()
         return None if node.lost.is_set() else HostHandle(str(node.pid), node.pid, node)
 
-    async def start(self, place: HostedPartition, fence: str) -> HostHandle:
+    async def start(self, place: HostedPartition) -> HostHandle:
         cluster = self._cluster
         self._starting += 1
         cluster.most_starting = max(cluster.most_starting, self._starting)
@@ -50,7 +50,7 @@ class SimPlaces:
             old = cluster.nodes.get(place)
             if old is not None and not old.lost.is_set():
                 raise ClusterError("the name is taken")
-            node = cluster.nodes[place] = HostNode(cluster, place, fence)
+            node = cluster.nodes[place] = HostNode(cluster, place)
             cluster.started += 1
             asyncio.get_running_loop().call_later(cluster.chance.random() * cluster.start_s, node.ready.set)
             await either(node.ready.wait(), node.lost.wait())
@@ -66,15 +66,14 @@ class SimPlaces:
         await placed.handle.lost.wait()
         await self._cluster.jitter()
 
-    async def retire(self, placed: HostHandle) -> RetiredHost:
+    async def retire(self, placed: HostHandle) -> bool:
         node: HostNode = placed.handle
         busy = any(host.busy for host in node.hosts.values())
         node.left = True
         leaving = node.spawn(node.close())
         await either(asyncio.wait([leaving]), node.lost.wait())
-        closed = leaving.done() and not node.lost.is_set()
         node.kill()
-        return RetiredHost(closed, busy)
+        return busy
 
     def perform(self, placed: HostHandle, agent_id: str, command: Command) -> AsyncIterator[StreamItem]:
         return self._cluster.performed(placed.handle, agent_id, command, 0)
@@ -149,6 +148,8 @@ class Cluster:
         self.activations_max = chance.choice([1, 2, 4])
         self.failing_starts = chance.choice([0, 0, 0.1, 0.4])
         self.before_append, self.after_append = chance.choice([(0, 0), (0.01, 0.03), (0.03, 0.08)])
+        self.apart = False
+        """True if no node can know that the owner of a log is dead, as for a log in a bucket and another machine."""
         self.pids = self.started = self.most_starting = 0
         self.shares: set[str] = set()
         """Agents of the shared partition."""

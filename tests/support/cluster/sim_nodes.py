@@ -6,14 +6,14 @@ from collections.abc import Coroutine, Sequence
 from typing import TYPE_CHECKING, Any
 
 from everlog.actors.agent.commands import Command, SessionCapabilities
-from everlog.actors.cluster.placement import HostedPartition
+from everlog.actors.cluster.placement import FenceRight, HostedPartition
 from everlog.actors.cluster.supervisor import Supervisor
 from everlog.actors.hosting.agent_factory import HostLink, session_system
 from everlog.actors.hosting.host import Host
 from everlog.actors.hosting.timer_schedule import DueTimer
 from everlog.actors.ports.ports import Ports
 from everlog.events import Draft, EverlogError, HostLost, PartitionBusy
-from everlog.store import Commit
+from everlog.store import Commit, HostMark
 from everlog.store.stores.memory_store import MemoryLog
 from tests.support.virtual_time import WallClock
 
@@ -69,14 +69,15 @@ SHARED = HostedPartition("shard-000")
 class HostNode(Node):
     """The process of one partition, which stands in for Ray's actor: it has a host for each of its agents."""
 
-    def __init__(self, cluster: "Cluster", place: HostedPartition, fence: str) -> None:
+    def __init__(self, cluster: "Cluster", place: HostedPartition) -> None:
         super().__init__()
         self.cluster = cluster
         self.place = place
         leave = self._leave if place.agent_id else None
-        self._link = HostLink(fence=fence, notify_timers=self._tell, on_idle=leave)
         cluster.pids += 1
         self.pid = cluster.pids
+        right = FenceRight(HostMark("sim", self.pid))
+        self._link = HostLink(may_fence=right.covers, notify_timers=self._tell, on_idle=leave)
         self.clock = WallClock(cluster.chance.choice([0, 0, -1_500_000, 900_000]))
         self._ports = Ports(clock=self.clock, ids=cluster.ids, note=cluster.note)
         self.left = False
@@ -178,17 +179,17 @@ class NodeStore:
 
     def open(self, agent_id: str, command: str, *, take_over: bool = False) -> NodeLog:
         """Return the partition's log for this node. A living owner keeps its partition, even if it is unreachable; a
-        dead owner's partition is free.
+        dead owner's partition is free, if a node can know that it is dead.
         """
         if self._node.dead:
             raise asyncio.CancelledError
         owner = self._cluster.owners.get(agent_id)
         shared = self._cluster.store._opener.at(self._cluster.store.partition_of(agent_id))
-        held = bool(shared.owner) and owner is not None and not owner.dead
+        held = bool(shared.owner) and owner is not None and (self._cluster.apart or not owner.dead)
         if held and not take_over:
             assert owner is not None
             assert owner.lost.is_set(), "two hosts of one agent live"
-            raise PartitionBusy(f"{agent_id} is open in process {owner.pid}", owner=f"/{owner.pid}")
+            raise PartitionBusy(f"{agent_id} is open in process {owner.pid}", cluster="sim", start=owner.pid)
         log = NodeLog(command=command, shared=shared, take_over=True)
         log.node = self._node
         self._cluster.owners[agent_id] = self._node

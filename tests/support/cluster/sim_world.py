@@ -161,6 +161,7 @@ class World:
 
     def __init__(self, seed: int, *, real: bool = False) -> None:
         self.chance = random.Random(seed)
+        self.seed = seed
         self.real = real
         self.cluster: Cluster
         self.clients: list[Client] = []
@@ -176,6 +177,7 @@ class World:
     async def live(self) -> None:
         follow_tasks()
         cluster = self.cluster = Cluster(self.chance, self.ask)
+        cluster.apart = self.seed % 2 == 1
         cluster.shares = set(self.chance.choice([(), AGENTS, AGENTS[1:]]))
         cluster.moves = self.chance.random() < 0.3
         self.clients = [Client(number, cluster) for number in range(self.chance.randint(1, 3))]
