@@ -4,8 +4,9 @@
 
 starts a Ray of its own with shared agents in two shards, a tenth of them with a model behind the gateway, and sends
 `rate` messages a second to agents in turn. It samples every process at an eighth, a quarter, half, three quarters and
-the end of the time, and the archive once more at rest. It prints a table after each sample, and the verdicts at the
-end; it exits with status 1 if a process grows or the load stalls.
+the end of the time, and the archive once more at rest. A sample is the smallest measurement of a minute: hosts return
+free memory and compact their rows from time to time, and what counts is what they keep. It prints a table after each
+sample, and the verdicts at the end; it exits with status 1 if a process grows or the load stalls.
 
 Used by `cluster_soak`. The load must stay constant: messages that cannot be sent in time are counted and not made up
 for, because a load that catches up hides a stall.
@@ -14,7 +15,8 @@ for, because a load that catches up hides a stall.
 import asyncio
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +42,8 @@ GATEWAY_PART = 10
 """One of so many agents has a model behind the gateway."""
 MOMENTS = (1 / 8, 1 / 4, 1 / 2, 3 / 4, 1.0)
 """Parts of the time after which the cluster is sampled."""
+LOOK_S, LOOK_PAUSE_S = 60, 5
+"""Seconds before a moment in which each process is measured, and between two measurements."""
 BEAT_S = 0.2
 """Seconds between two groups of messages."""
 WAITING_S = 20
@@ -92,6 +96,8 @@ class ConstantLoad:
         self._sent = self.answered = self.failed = self.late = self._waiting = 0
         self._begun = 0.0
         self.samples: list[Sample] = []
+        self._hosts: dict[int, str] = {}
+        """Names of the hosts that any status had: one at work may be missing in a status."""
 
     async def run(self, seconds: float) -> None:
         """Create the agents, send messages for so many seconds, and print each sample."""
@@ -102,8 +108,7 @@ class ConstantLoad:
         sending = asyncio.ensure_future(self._send_all(seconds))
         try:
             for part in MOMENTS:
-                await asyncio.sleep(max(0.0, self._begun + part * seconds - time.monotonic()))
-                self.samples.append(await self._sample())
+                self.samples.append(await self._sample(await self._look(self._begun + part * seconds)))
                 print(f"{process_table(self.samples)}\n\n{archive_table(self.samples)}\n", flush=True)
             await sending
         finally:
@@ -138,7 +143,20 @@ class ConstantLoad:
                 self.failed += 1
                 print(f"failed: {outcome.error!r}"[:500], flush=True)
 
-    async def _sample(self) -> Sample:
+    async def _look(self, moment: float) -> dict[int, ProcessSample]:
+        """Measure every process during LOOK_S before a moment. Return the smallest measurement of each."""
+        await asyncio.sleep(max(0.0, moment - LOOK_S - time.monotonic()))
+        least: dict[int, ProcessSample] = {}
+        while True:
+            for pid in (os.getpid(), *descendants(os.getpid())):
+                if (found := sample_process(pid)) is not None:
+                    least[pid] = min(found, least.get(pid, found), key=attrgetter("resident"))
+            if time.monotonic() >= moment:
+                return least
+            await asyncio.sleep(LOOK_PAUSE_S)
+
+    async def _sample(self, looked: Mapping[int, ProcessSample]) -> Sample:
+        """Return a sample of the cluster now, with these measurements of its processes."""
         runtime: Any = self._system.runtime
         status = await runtime.status()
         for _ in range(LOOKS_MAX):
@@ -146,17 +164,17 @@ class ConstantLoad:
                 break
             await asyncio.sleep(1)
             status = await runtime.status()
-        names = {pid: name_of(pid) for pid in descendants(os.getpid())} | {os.getpid(): "client"}
-        names |= {host.pid: f"host of {host.place}" for host in status.hosts}
-        measured = {f"{name} ({pid})": sample_process(pid) for pid, name in names.items() if name}
-        processes = {name: found for name, found in measured.items() if found is not None}
+        self._hosts |= {host.pid: f"host of {host.place}" for host in status.hosts}
+        names = {pid: self._hosts.get(pid) or name_of(pid) for pid in descendants(os.getpid())}
+        names[os.getpid()] = "client"
+        processes = {f"{name} ({pid})": looked[pid] for pid, name in names.items() if name and pid in looked}
         minute = round((time.monotonic() - self._begun) / 60, 1)
         return Sample(minute, self.answered, self.failed, self.late, processes, archive_sizes(status.archive))
 
     async def rest(self) -> ArchiveSizes:
         """Return the sizes of the archive after some seconds without load."""
         await asyncio.sleep(REST_S)
-        return (await self._sample()).archive
+        return (await self._sample({})).archive
 
 
 async def constant_load(folder: Path, seconds: float, agents: int, rate: float, data: str | None) -> bool:
