@@ -89,9 +89,7 @@ class State(msgspec.Struct, frozen=True):
 
 
 class States(msgspec.Struct, frozen=True):
-    """States of several agents, and the records after those states: the results of `state` and `table` for many agents
-    at once.
-    """
+    """States of several agents, and the records after them: the results of `state` and `table` for many at once."""
 
     agents: Sequence[str]
     rows: pa.Table | None
@@ -266,7 +264,11 @@ class Store(Protocol):
 
     @property
     def shards(self) -> int:
-        """Number of partitions that agents can share, 0 for none; fixed when the store is created."""
+        """Number of partitions that agents can share, 0 for none. `set_shards` of any process may change it."""
+        ...
+
+    def set_shards(self, number: int) -> bool:
+        """Change `shards`, durably. No agent is moved by this. Return False if it is that number already."""
         ...
 
     def register(self, agent_id: str, *, shared: bool = False) -> bool:
@@ -286,9 +288,8 @@ class Store(Protocol):
         ...
 
     def check_not_lost(self, agent_id: str) -> None:
-        """Raise CorruptLog if an agent without a record in its partition has had some there. Raises UnknownAgent.
-
-        An agent that was registered and has not begun has no records, and that is no loss.
+        """Raise CorruptLog if an agent without a record in its partition has had some there, as one has that began.
+        Raises UnknownAgent.
         """
         ...
 

@@ -12,7 +12,7 @@ NAME_BYTES_MAX = 255
 """Longest agent name, UTF-8 bytes of its NFC form, inclusive."""
 
 SHARDS_MAX = 999
-"""Largest number of shared partitions in a store, inclusive; the actual number is fixed when a store is created."""
+"""Largest number of shared partitions in a store, inclusive."""
 
 APPEND_BYTES_MAX = 64 * 1024 * 1024
 """Largest commit: text and payload of its drafts together, inclusive."""

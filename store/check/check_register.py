@@ -12,11 +12,12 @@ import msgspec
 
 from everlog.events import AgentForked, CorruptLog, StoreError, event_of
 from everlog.store.base.disk import storage
-from everlog.store.base.names import hash_of, partition_of, shard_of
+from everlog.store.base.names import hash_of, partition_of
 from everlog.store.log.partition_reader import PartitionReader
 from everlog.store.stores.file_store import FileStore
 from everlog.store.streams.register import RegisterScan, missing_log_error
 from everlog.store.streams.register_file import REPAIR, Assignment
+from everlog.store.streams.shard_numbers import first_shards
 from everlog.store.streams.stream_evidence import StreamEnd, ends_in, lost_file_error
 
 
@@ -83,7 +84,8 @@ def check_register(
         found = survey(store)
     else:
         wanted = {place.partition for route in routes.values() for place in route} | set(map(partition_of, names))
-        found = survey(store, wanted | {shard_of(name, store.shards) for name in names if store.shards})
+        numbers = store.shard_numbers.all()
+        found = survey(store, wanted.union(*(first_shards(name, numbers) for name in names)))
     report.errors += _missing(store, routes)
     for name, route in routes.items():
         try:
@@ -93,6 +95,7 @@ def check_register(
             report.errors.append(str(error))
     report.errors += _unregistered(store, scan, found, names)
     report.errors += store.aliases.faults() if names is None else ()
+    report.errors += filter(None, [store.shard_numbers.fault()] if names is None else ())
     return report
 
 

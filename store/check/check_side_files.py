@@ -17,7 +17,7 @@ from everlog.store.object.object_disk import FOLDER, ObjectDisk, foreign_keys
 from everlog.store.object.obstore_bucket import ObstoreBucket
 from everlog.store.stores.side_files import FOLDER_FILES, WHOLE_BYTES_MAX, SideFiles
 
-STORE_NAMES = ("everlog.json", "agents", "names", "log")
+STORE_NAMES = ("everlog.json", "agents", "names", "shards", "log")
 """Names in the folder of a store that are the store itself."""
 COPIED_NAMES = frozenset((*STORE_NAMES, *SIDE_FILES, *(folder.partition("/")[0] for folder in SIDE_FOLDERS)))
 """Names in the folder of a store that a copy of it has too."""

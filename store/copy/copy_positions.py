@@ -16,6 +16,7 @@ from everlog.store.partition.partition import EPOCH, MANIFEST, Partition
 from everlog.store.partition.segment import FrameScan, corrupt_error, heads_before, missing_file_error
 from everlog.store.stores.file_store import FileStore
 from everlog.store.streams.register import MARK
+from everlog.store.streams.shard_numbers import SHARDS
 
 POSITIONS_MAX = 20
 """Number of attempts to take all positions, because agents may move meanwhile."""
@@ -49,7 +50,7 @@ def take_positions(store: FileStore) -> list[CopyPosition]:
 
 
 def small_files(disk: Disk, root: Path) -> dict[Path, bytes]:
-    """Return the files of the register of agents and of the other names, by their paths in the store."""
+    """Return the files of the register, of the other names and of the numbers of shards, by their paths in the store."""
     found: dict[Path, bytes] = {}
     for path in _register_files(disk, root):
         try:
@@ -60,7 +61,7 @@ def small_files(disk: Disk, root: Path) -> dict[Path, bytes]:
 
 
 def _register_files(disk: Disk, root: Path) -> Iterator[Path]:
-    folders = [root / "names"]
+    folders = [root / "names", root / SHARDS]
     if disk.exists(root / "agents"):
         folders += [root / "agents" / name for name in sorted(disk.names(root / "agents"))]
     for folder in folders:

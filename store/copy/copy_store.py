@@ -25,6 +25,7 @@ from everlog.store.partition.manifest import OPEN, FileEntry, ParquetEntry, enco
 from everlog.store.partition.partition import EPOCH, MANIFEST, Partition, parse_file_name, token
 from everlog.store.partition.segment import missing_file_error
 from everlog.store.stores.file_store import CONFIGURATION, COPYING, FileStore, disk_of
+from everlog.store.streams.shard_numbers import SHARDS
 
 COMMAND = "everlog store copy"
 ATTEMPTS_MAX = 20
@@ -136,12 +137,13 @@ class _Copy:
 
     def run(self, progress: Callable[[int, int], None]) -> CopyReport:
         # The register is read twice. A mark of an agent without records may be lost as soon as it has some, so what was
-        # read before the positions counts; an agent that was registered later counts if its records are included.
+        # read before the positions counts; an agent that was registered later counts if its records are included. So
+        # does a later number of shards: such an agent may be in a shard of it.
         before = small_files(self._source.disk, self._source.root)
         positions = take_positions(self._source)
         hashes = {hash_of(name) for position in positions for name in position.streams}
         later = small_files(self._source.disk, self._source.root)
-        after = {path: content for path, content in later.items() if path.name[:64] in hashes}
+        after = {p: content for p, content in later.items() if p.name[:64] in hashes or p.parts[0] == SHARDS}
         self._copy_small({**after, **before})
         for number, position in enumerate(positions, 1):
             self._copy_partition(position)

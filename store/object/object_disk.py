@@ -1,6 +1,6 @@
 """Keep files as objects of a bucket, behind the protocol `Disk`.
 
-    everlog.json, agents/..., names/...            one object for a file, created by a conditional put
+    everlog.json, agents/, names/, shards/         one object for a file, created by a conditional put
     log/<partition>/epoch-*, manifest-*, *.parquet  the same
     log/<partition>/<file>.open                    an empty object: the name of a file of frames
     parts/log/<partition>/<file>.open/<offset>     the frames of one group commit, created by a conditional put
@@ -259,6 +259,6 @@ def _end_of(parts: Sequence[ListedObject]) -> int:
 
 def foreign_keys(keys: Iterable[str]) -> list[str]:
     """Return the keys that no store writes, sorted."""
-    ours = ("agents/", "names/", "log/", "parts/", f"{CLAIMS}/", *(f"{folder}/" for folder in SIDE_FOLDERS))
+    ours = ("agents/", "names/", "shards/", "log/", "parts/", f"{CLAIMS}/", *(f"{folder}/" for folder in SIDE_FOLDERS))
     names = {"everlog.json", "copying.json", FOLDER, *SIDE_FILES}
     return sorted(key for key in keys if not key.startswith(ours) and key not in names)

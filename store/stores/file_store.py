@@ -1,6 +1,7 @@
 """Keep a store in a folder: `everlog.json`, the register of agents, and a folder for each partition.
 
-    <root>/everlog.json             format, store id, number of shards; never changes
+    <root>/everlog.json             format, store id, first number of shards; never changes
+    <root>/shards/                  later numbers of shards, see `shard_numbers`
     <root>/agents/                  which agent is in which partition, see `register`
     <root>/names/                   other names of agents, see `aliases`
     <root>/log/<partition>/         see `manifest`, `epoch` and `frame`
@@ -32,6 +33,7 @@ from everlog.store.streams.fork_service import ForkService
 from everlog.store.streams.move_service import MoveService
 from everlog.store.streams.register import Register
 from everlog.store.streams.register_file import Assignment
+from everlog.store.streams.shard_numbers import FileShardNumbers
 from everlog.store.streams.stream_evidence import StreamEvidence
 
 CONFIGURATION = "everlog.json"
@@ -48,7 +50,7 @@ class StoreConfiguration(msgspec.Struct, frozen=True):
 
     store_id: str
     shards: int = 0
-    """Number of shared partitions; 0 for none."""
+    """Number of shared partitions at first; 0 for none."""
     format: int = FORMAT_VERSION
     crc32c: str = ""
     """Checksum of the other fields, computed with this field empty."""
@@ -65,7 +67,10 @@ class FileStore:
         self.root = root
         self.disk = disk = disk or disk_of(root)
         self._configuration = _load(disk, root)
-        evidence = StreamEvidence(disk, root, self.store_id, self.shards)
+        self.shard_numbers = FileShardNumbers(disk, root, self._configuration.shards)
+        """Numbers of shared partitions that the store has had."""
+        self.set_shards = self.shard_numbers.change
+        evidence = StreamEvidence(disk, root, self.store_id, self.shard_numbers)
         self.aliases = aliases = Aliases(disk, root, lambda name: register.find(name) is not None)
         """Other names of agents."""
 
@@ -78,7 +83,7 @@ class FileStore:
         """Files of the register, for checks and repairs."""
         self._opener = opener = FileOpener(disk, root, self.store_id, register, evidence, now, segment_bytes_max, mark)
         self._forking = ForkService(register, opener.routes, opener, now)
-        routes, moving = opener.routes, MoveService(register, opener.routes, self.shards, now)
+        routes, moving = opener.routes, MoveService(register, opener.routes, self.shard_numbers, now)
         self.partition, self.partitions = opener.partition, opener.partitions
         self.agents, self.sources, self.blocks = routes.agents, routes.sources, routes.blocks
         self.assigned, self.assignments = routes.assigned, routes.assignments
@@ -101,7 +106,7 @@ class FileStore:
         unique.
 
         `shards`, 0 to `SHARDS_MAX` inclusive, is the number of shared partitions of a new store (None: `shards_new`).
-        It is fixed. Raises BadInput if `shards` differs from what an existing store has; None accepts any number.
+        Raises BadInput if `shards` differs from what an existing store has; None accepts any number.
         """
         if shards is not None and not 0 <= shards <= SHARDS_MAX:
             raise BadInput(f"a store has 0 to {SHARDS_MAX} shared partitions, not {shards}")
@@ -118,8 +123,8 @@ class FileStore:
         store = cls(root, now, disk=disk, segment_bytes_max=segment_bytes_max)
         if shards is not None and shards != store.shards:
             raise BadInput(
-                f"the store in {root} has {store.shards} shared partitions, not {shards}: their number is fixed when a "
-                f"store is created. Ask for {store.shards}, or leave the number out, or create another store."
+                f"the store in {root} has {store.shards} shared partitions, not {shards}. Leave the number out; "
+                "`everlog cluster shards N` changes it, and moves the agents."
             )
         return store
 
@@ -130,8 +135,8 @@ class FileStore:
 
     @property
     def shards(self) -> int:
-        """Number of shared partitions, fixed when the store was created."""
-        return self._configuration.shards
+        """Number of shared partitions now. Another process may change it at any time. Raises CorruptLog, StoreError."""
+        return self.shard_numbers.all()[-1]
 
     def stream_of(self, name: str) -> str:
         """Return the stream of the agent that a person calls `name`: by a name that `rename` gave, or else the newest

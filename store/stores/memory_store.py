@@ -35,6 +35,7 @@ from everlog.store.streams.memory_register import MemoryRegister
 from everlog.store.streams.move_service import MoveService
 from everlog.store.streams.register_file import Assignment
 from everlog.store.streams.routes import Routes
+from everlog.store.streams.shard_numbers import MemoryShardNumbers
 
 
 class _Shared:
@@ -246,11 +247,12 @@ class MemoryStore:
     def __init__(self, shards: int = 0, now: Callable[[], int] = lambda: 0) -> None:
         """Create an empty store with that many shared partitions; `now` returns microseconds UTC."""
         self._mutex = threading.Lock()
-        self._shards = shards
+        self._numbers = numbers = MemoryShardNumbers(shards)
+        self.set_shards = numbers.change
         self._register = register = MemoryRegister()
         self._opener = opener = _Opener()
         routes = Routes(register, opener.place)
-        moving = MoveService(register, routes, shards, now)
+        moving = MoveService(register, routes, numbers, now)
         self.agents, self.sources, self.blocks = routes.agents, routes.sources, routes.blocks
         self.assigned, self.assignments = routes.assigned, routes.assignments
         self.latest, self.next_generation = routes.latest, routes.next_generation
@@ -264,8 +266,8 @@ class MemoryStore:
 
     @property
     def shards(self) -> int:
-        """Number of shared partitions."""
-        return self._shards
+        """Number of shared partitions now."""
+        return self._numbers.all()[-1]
 
     def register(self, agent_id: str, *, shared: bool = False) -> bool:
         """Assign a partition to `agent_id`. Return False if it has one already. Raises BadInput for an impossible
@@ -276,7 +278,7 @@ class MemoryStore:
     def register_many(self, names: Iterable[str], *, shared: bool = False) -> list[str]:
         """Assign partitions to many agents. Return those that were new."""
         known = dict.fromkeys(map(name_of, names))
-        placed = {name: shard_of(name, self._shards) if shared else partition_of(name) for name in known}
+        placed = {name: shard_of(name, self.shards) if shared else partition_of(name) for name in known}
         with self._mutex:
             new = [name for name in placed if name not in self._register.places]
             self._register.places.update((name, [Assignment(name, placed[name])]) for name in new)

@@ -23,13 +23,15 @@ from everlog.store.base.move_records import arrival, departure, move_in
 from everlog.store.base.names import name_of, partition_of
 from everlog.store.streams.register_file import Assignment
 from everlog.store.streams.routes import Assignments, Routes
+from everlog.store.streams.shard_numbers import ShardNumbers, is_shard_of
 
 
 class MoveService:
     """Moves the agents of a store between its partitions."""
 
-    def __init__(self, register: Assignments, routes: Routes, shards: int, now: Callable[[], int]) -> None:
-        """Store the collaborators; `shards` is the number of shared partitions, `now` returns microseconds UTC."""
+    def __init__(self, register: Assignments, routes: Routes, shards: ShardNumbers, now: Callable[[], int]
+                 ) -> None:  # fmt: skip
+        """Store the collaborators; `now` returns microseconds UTC."""
         self._register = register
         self._routes = routes
         self._shards = shards
@@ -41,7 +43,7 @@ class MoveService:
         if not self._has_place(name, to):
             raise BadInput(
                 f"{name!r} cannot move to {to!r}: valid targets are its own partition {partition_of(name)!r} and this "
-                f"store's {self._shards} shards."
+                f"store's {max(self._shards.all())} shards."
             )
         try:
             self.finish_move(log, name)
@@ -61,8 +63,8 @@ class MoveService:
         self._register.move(_next_assignment(self._routes.assignment(name), to, epoch))
 
     def _has_place(self, name: str, partition: str) -> bool:
-        """Return True if the agent may be in that partition: its dedicated one, or a shard of this store."""
-        return partition in {partition_of(name), *(f"shard-{number:03d}" for number in range(self._shards))}
+        """Return True if the agent may be in that partition: its dedicated one, or a shard that this store has had."""
+        return partition == partition_of(name) or is_shard_of(partition, self._shards.all())
 
     def finish_move(self, log: Log, agent_id: str) -> bool:
         """Complete the move of an agent to the partition of `log`: step 3. See `store.Store`."""

@@ -22,12 +22,13 @@ from everlog.store.base.block_streams import is_agent
 from everlog.store.base.disk import Disk, storage
 from everlog.store.base.lazy_pyarrow import pc
 from everlog.store.base.move_records import is_departure
-from everlog.store.base.names import hash_of, is_shared, partition_of, shard_of
+from everlog.store.base.names import hash_of, is_shared, partition_of
 from everlog.store.log.log_follower import CommitRewritten, LogFollower
 from everlog.store.log.partition_recovery import RESTORING
 from everlog.store.partition.manifest import load
 from everlog.store.partition.partition import EPOCH, MANIFEST, Partition, parse_file_name
 from everlog.store.streams.register_file import REPAIR
+from everlog.store.streams.shard_numbers import ShardNumbers, first_shards
 
 GIVEN_UP = "given-up"
 """File in a dedicated partition without a record, whose name the repair of the register has given up: it may be
@@ -38,8 +39,8 @@ registered again.
 class StreamEvidence:
     """Streams that the partitions of a store know."""
 
-    def __init__(self, disk: Disk, root: Path, store_id: str, shards: int) -> None:
-        """Look in the partitions of the store in `root`, which has that many `shards`."""
+    def __init__(self, disk: Disk, root: Path, store_id: str, shards: ShardNumbers) -> None:
+        """Look in the partitions of the store in `root`, which has had these numbers of `shards`."""
         self._disk = disk
         self._log = root / "log"
         self._store_id = store_id
@@ -52,10 +53,11 @@ class StreamEvidence:
         StoreError.
         """
         shared: dict[str, list[str]] = defaultdict(list)
+        numbers = self._shards.all()
         for name in names:
             self.check_unknown_fork(name)
-            if self._shards and is_agent(name):
-                shared[shard_of(name, self._shards)].append(name)
+            for shard in first_shards(name, numbers) if is_agent(name) else ():
+                shared[shard].append(name)
         for shard, wanted in shared.items():
             with self._mutex:
                 known = self._inside.setdefault(shard, _ShardStreams(self._partition(shard))).names()

@@ -56,7 +56,7 @@ def test_agents_that_are_made_shared_share_a_log(cli: Line):
 
 
 def test_a_number_of_shards_that_differs_is_refused(cli: Line):
-    """The number of shards is fixed when a store is made; the error gives that number, and nothing is made."""
+    """The error gives the number of shards that the store has, and nothing is made."""
     cli.ok("create", "sam", "--shards", "3")
     assert "has 3 shared partitions, not 4" in cli.fails("create", "ann", "--shards", "4")
     assert [row["agent"] for row in cli.json("agents")] == ["sam"]
