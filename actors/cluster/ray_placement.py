@@ -25,7 +25,14 @@ from everlog.actors.cluster.host_actors import DedicatedActor, WireItem
 from everlog.actors.cluster.outcome_codec import unpacked
 from everlog.actors.cluster.placement import CommandErrors, FenceRight, HostedPartition, HostHandle
 from everlog.actors.cluster.shared_actor import SharedActor
-from everlog.actors.hosting.cluster_status import HostStatus, NodeStatus
+from everlog.actors.gateway.gateway_status import GatewayStatus
+from everlog.actors.hosting.cluster_status import (
+    ArchiveStatus,
+    ClusterStatus,
+    HostStatus,
+    NodeStatus,
+    SupervisorStatus,
+)
 from everlog.actors.hosting.command_batch import BatchCommand, BatchOutcome
 from everlog.actors.ports.agent_constants import ANSWER_S, CLOSE_S, START_S
 from everlog.actors.ports.real_clock import RealClock, monotonic_us
@@ -44,6 +51,8 @@ LEAVE_GRACE_S = 1
 """Seconds that the turns of a host have to end when its node is drained; then the next host finishes them. New messages
 wait meanwhile.
 """
+LOOK_S = 2
+"""Seconds without an answer after which a host's figures are left out."""
 NODE_ID = "ray.io/node-id"
 """Label that Ray gives to each node."""
 
@@ -205,7 +214,35 @@ def _names_of(node: Mapping[str, Any]) -> tuple[str, str]:
     return node["NodeManagerAddress"], node["NodeManagerHostname"]
 
 
-def node_status(seen: Mapping[str, Any], hosts: Sequence[HostStatus]) -> NodeStatus:
+async def cluster_status(
+    root: str, address: str, supervisor: SupervisorStatus, hosts: Sequence[HostHandle]
+) -> ClusterStatus:
+    """Return the figures of the cluster, from the supervisor's and from those of each host and service that answers."""
+    services = [ray_api.find_actor(root, name) for name in ("gateway", "archive")]
+    asked = [placed.handle.status.remote() for placed in hosts]
+    asked += [service.status.remote() for service in services if service is not None]
+    answers = await asyncio.gather(*(in_time(reference) for reference in asked))
+    statuses = [answer for answer in answers if isinstance(answer, HostStatus)]
+    return ClusterStatus(
+        at=RealClock().now(),
+        address=address,
+        hosts=statuses,
+        nodes=[_node_status(node, statuses) for node in ray_api.nodes()],
+        supervisor=supervisor,
+        gateway=next((a for a in answers if isinstance(a, GatewayStatus)), None),
+        archive=next((a for a in answers if isinstance(a, ArchiveStatus)), None),
+        silent=len(hosts) - len(statuses),
+    )
+
+
+async def in_time(reference: Any) -> Any:
+    """Return the answer of an actor; None if it fails, or does not arrive in LOOK_S seconds."""
+    with suppress(ray_api.RayError, TimeoutError):
+        return await asyncio.wait_for(reference, LOOK_S)
+    return None
+
+
+def _node_status(seen: Mapping[str, Any], hosts: Sequence[HostStatus]) -> NodeStatus:
     """Return the figures of a node, from Ray's description and the hosts on the node."""
     offers = seen.get("Resources", {})
     mine = [host for host in hosts if host.node == seen["NodeManagerAddress"]]

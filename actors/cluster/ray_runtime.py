@@ -20,12 +20,20 @@ from everlog.actors.cluster.cluster_errors import dead_cluster, left_cluster_err
 from everlog.actors.cluster.gateway_client import GatewayClient
 from everlog.actors.cluster.pickling import pack
 from everlog.actors.cluster.placement import FenceRight, HostedPartition, HostHandle, HostLookup
-from everlog.actors.cluster.ray_placement import RayHostProvider, claim_of, node_status, stream_command, stream_commands
+from everlog.actors.cluster.ray_placement import (
+    LOOK_S,
+    RayHostProvider,
+    claim_of,
+    cluster_status,
+    in_time,
+    stream_command,
+    stream_commands,
+)
 from everlog.actors.cluster.shared_block_actor import ClusterBlockClient
 from everlog.actors.cluster.structured_log import StructuredLogger
 from everlog.actors.cluster.supervisor import Supervisor
 from everlog.actors.gateway.gateway_status import GatewayStatus
-from everlog.actors.hosting.cluster_status import ArchiveStatus, ClusterStatus, HostStatus, SupervisorStatus
+from everlog.actors.hosting.cluster_status import ClusterStatus, SupervisorStatus
 from everlog.actors.hosting.command_batch import BatchCommand, BatchOutcome, ItemT, errors_of, merge_streams
 from everlog.actors.hosting.metrics import ProcessMetrics
 from everlog.actors.hosting.pending_work import pending_work, read_in_thread, unfinished
@@ -33,6 +41,7 @@ from everlog.actors.hosting.timer_schedule import DueTimer
 from everlog.actors.ports.agent_constants import ACTIVATIONS_MAX, CLOSE_S, COMMANDS_PER_CALL_MAX, IDLE_S
 from everlog.actors.ports.ports import Ports, discard_note
 from everlog.actors.ports.real_clock import RealClock
+from everlog.actors.sharding.shard_mover import ShardMover, ShardMoves
 from everlog.events import EverlogError, HostLost
 from everlog.store import (
     FileStore,
@@ -44,9 +53,6 @@ from everlog.store import (
     store_address,
     store_folder,
 )
-
-LOOK_S = 2
-"""Seconds without an answer after which a host's figures are left out."""
 
 
 class SupervisorActor:
@@ -67,6 +73,7 @@ class SupervisorActor:
         self._runtime: RayRuntime | None = None
         """Way to the hosts of agents, made for the first message between agents."""
         self._claiming = asyncio.get_running_loop().create_task(self._claim.run())
+        self._mover = ShardMover(store, self._send, Ports(clock=clock, note=note), self._take_up)
         self._begun = asyncio.get_running_loop().create_task(self._begin())
         self._metering = asyncio.get_running_loop().create_task(self._meter())
 
@@ -78,6 +85,7 @@ class SupervisorActor:
     async def _begin(self) -> None:
         """Take up what the logs say. Reading them takes a while; agents are available meanwhile."""
         await self._supervisor.begin(read_in_thread(pending_work(self._store, self._note)))
+        self._mover.begin()  # a supervisor before this one may have died over it
 
     async def _meter(self) -> None:
         """Update the metrics of the supervisor, and of the gateway if there is one, for ever."""
@@ -86,7 +94,7 @@ class SupervisorActor:
             await asyncio.sleep(LOOK_S)
             meters.supervisor(self._supervisor.status)
             gateway = ray_api.find_actor(self._root, "gateway")
-            seen = await _in_time(gateway.status.remote()) if gateway is not None else None
+            seen = await in_time(gateway.status.remote()) if gateway is not None else None
             if isinstance(seen, GatewayStatus):
                 meters.gateway(seen)
 
@@ -122,6 +130,20 @@ class SupervisorActor:
 
     async def send_letters(self, letters: Sequence[tuple[str, Command]]) -> Sequence[EverlogError | None]:
         """Have agents take messages of other agents. Return the error of each, or None."""
+        return await self._send(letters)
+
+    async def move_to_shards(self, begin: bool) -> ShardMoves:
+        """Call `ShardMover.begin` if `begin`. Return the progress."""
+        if begin:
+            self._mover.begin()
+        return self._mover.status
+
+    def _take_up(self, agents: Sequence[str]) -> None:
+        """Have the turns finished that a dead host had left unfinished when the agents moved away from its shard."""
+        for place in set(map(self._place_of, agents)):
+            self._supervisor.recoveries.add(place, sure=False)
+
+    async def _send(self, letters: Sequence[tuple[str, Command]]) -> Sequence[EverlogError | None]:
         if self._runtime is None:
             self._runtime = RayRuntime(self._root, ray_api.find_actor(self._root, "supervisor"), self._note)
         return await errors_of(self._runtime.perform_many, letters)
@@ -158,6 +180,7 @@ class SupervisorActor:
 
     async def close(self) -> None:
         """Have every host unload its agents. Hosts that do not finish in CLOSE_S seconds are ended."""
+        await self._mover.stop()
         hosts = [placed.handle for placed in await self._supervisor.end()]
         closing = [asyncio.wrap_future(handle.close.remote().future()) for handle in hosts]
         if closing:
@@ -312,21 +335,7 @@ class RayRuntime:
     async def status(self) -> ClusterStatus:
         """Return the figures of the cluster; see `StatusSource.status`. Raises ClusterError."""
         supervisor, hosts = await self._asked(self._supervisor.status.remote())
-        services = [ray_api.find_actor(self._root, name) for name in ("gateway", "archive")]
-        asked = [placed.handle.status.remote() for placed in hosts]
-        asked += [service.status.remote() for service in services if service is not None]
-        answers = await asyncio.gather(*(_in_time(reference) for reference in asked))
-        statuses = [answer for answer in answers if isinstance(answer, HostStatus)]
-        return ClusterStatus(
-            at=RealClock().now(),
-            address=self.address,
-            hosts=statuses,
-            nodes=[node_status(node, statuses) for node in ray_api.nodes()],
-            supervisor=supervisor,
-            gateway=next((a for a in answers if isinstance(a, GatewayStatus)), None),
-            archive=next((a for a in answers if isinstance(a, ArchiveStatus)), None),
-            silent=len(hosts) - len(statuses),
-        )
+        return await cluster_status(self._root, self.address, supervisor, hosts)
 
     async def unload(self, agent_id: str) -> bool:
         """Unload an agent, or a shared block; see `Runtime.unload`."""
@@ -340,6 +349,15 @@ class RayRuntime:
         host name or the beginning of its id; empty: the node of this process. Raises BadInput, ClusterError.
         """
         return int(await self._asked(self._supervisor.drain.remote(node or ray_api.own_node_id())))
+
+    async def move_to_shards(self) -> ShardMoves:
+        """Have the supervisor begin to move agents; see `ShardingRuntime.move_to_shards`. Raises ClusterError."""
+        return await self.shard_moves(begin=True)
+
+    async def shard_moves(self, *, begin: bool = False) -> ShardMoves:
+        """Return the progress of that, after it has begun if `begin`. Raises ClusterError."""
+        found: ShardMoves = await self._asked(self._supervisor.move_to_shards.remote(begin))
+        return found
 
     async def close(self) -> None:
         """Stop listening to hosts, which continue on their own. Commands in progress raise ClusterError."""
@@ -382,13 +400,6 @@ async def joined(store: FileStore, address: str, *, idle_s: float = IDLE_S, list
     finally:
         if own:
             ray_api.disconnect()
-
-
-async def _in_time(reference: Any) -> Any:
-    """Return the answer of an actor; None if it fails, or does not arrive in LOOK_S seconds."""
-    with suppress(ray_api.RayError, TimeoutError):
-        return await asyncio.wait_for(reference, LOOK_S)
-    return None
 
 
 def supervisor_of(root: str, idle_s: float = IDLE_S) -> Any:

@@ -71,7 +71,7 @@ class Supervisor:
         self._tasks: set[asyncio.Task[Any]] = set()
         self._ended = False
         self._starts = StartQueue(activations_max, ports.clock)
-        self._recoveries = RecoveryQueue(
+        self.recoveries = RecoveryQueue(
             self._recover, unfinished, clock=ports.clock, sleep=ports.sleep, starts_max=activations_max
         )
         self.schedule = TimerSchedule(self._fire, clock=ports.clock, sleep=ports.sleep, note=ports.note)
@@ -79,13 +79,13 @@ class Supervisor:
     async def begin(self, pending_batches: AsyncIterable[Sequence[PendingWork]]) -> None:
         """Fire timers and recover hosts, for ever. First take up the pending work that `pending_batches` yields."""
         self._spawn(self.schedule.run())
-        self._spawn(self._recoveries.run())
+        self._spawn(self.recoveries.run())
         async for some in pending_batches:
             for standing in some:
                 self.schedule.load_timers(standing.agent_id, standing.timers)
             used = {standing.agent_id: standing.at for standing in some if standing.unfinished}
             for agent_id, place in (await self._places_of(used)).items():
-                self._recoveries.add(place, sure=True, used=used[agent_id])
+                self.recoveries.add(place, sure=True, used=used[agent_id])
         self.schedule.finish_loading()
 
     async def end(self) -> Sequence[HostHandle]:
@@ -109,8 +109,8 @@ class Supervisor:
             waiting=sum(waiting.values()),
             waiting_for=waiting,
             deaths=self._deaths,
-            recovering=self._recoveries.running + self._recoveries.waiting,
-            recoveries_waiting=self._recoveries.waiting,
+            recovering=self.recoveries.running + self.recoveries.waiting,
+            recoveries_waiting=self.recoveries.waiting,
             recoveries=self._recovered,
             timers=len(self.schedule),
             timers_left_out=self.schedule.left_out,
@@ -175,8 +175,8 @@ class Supervisor:
         """Return the host of a partition for a caller."""
         before = self.placed(place)
         placed = await self._place(place, lost, StartPriority.CALLER)
-        if lost and before is None and place not in self._recoveries:  # it may have died before this supervisor began
-            self._recoveries.add(place, sure=False, used=self._clock.now())
+        if lost and before is None and place not in self.recoveries:  # it may have died before this supervisor began
+            self.recoveries.add(place, sure=False, used=self._clock.now())
         return placed
 
     async def _place(self, place: HostedPartition, lost: str, urgency: StartPriority) -> HostHandle:
@@ -241,7 +241,7 @@ class Supervisor:
                         return False
                     known.placed, known.deaths = None, 0
                     was_busy = await self._places.retire(placed)
-                self._recoveries.add(place, sure=False, used=known.used)
+                self.recoveries.add(place, sure=False, used=known.used)
                 if was_busy:  # callers wait, or come soon; the next host leaves when this one is back
                     await self._tried(place, "")
                 return True
@@ -269,7 +269,7 @@ class Supervisor:
                 f"the host of {place} died {known.deaths} times in a row; it is restarted after growing waits, and "
                 "when a caller needs it"
             )
-        self._recoveries.add(place, sure=False, used=known.used, after_s=_wait_s(known.deaths - 1))
+        self.recoveries.add(place, sure=False, used=known.used, after_s=_wait_s(known.deaths - 1))
 
     async def _recover(self, place: HostedPartition, started: Callable[[], None]) -> float | None:
         """Start a host and finish its unfinished turns. Return the seconds until the next try; None if done."""

@@ -150,14 +150,20 @@ class Host:
             work.exception()
         caller.end()
 
-    async def passivate(self) -> bool:
-        """Unload the agent if it is idle. Return True if it was unloaded and no command has arrived since."""
+    async def passivate(self, *, watched: bool = False) -> bool:
+        """Unload the agent if it is idle. Return True if it was unloaded and no command has arrived since.
+
+        `watched`: unload it also if it is watched; its watches end with HostLost.
+        """
         self.idle_time.stop()
+        used = self._busy if watched else self._used
         async with self._gate:
-            if self._used() or self.busy:
+            if used() or self.busy:
                 return False
             await self._unload_agent()
-            return not self._used()
+            for watch in self._watches:
+                watch.cancel()
+            return not used()
 
     def mark_stale(self) -> None:
         """Mark the agent in memory as unusable, because its log can no longer be written."""
@@ -280,18 +286,10 @@ class Host:
 
     async def _enter(self, wanted: OpenAgent, on_commit: CommitListener, *, take_over: bool, unattended: bool) -> Agent:
         opening = self._system_of(self.capabilities).agent(
-            self.agent_id,
-            wanted.settings,
-            command=wanted.command,
-            on_commit=on_commit,
-            create=wanted.create,
-            take_over=take_over,
-            unattended=unattended,
-            keep_configuration=wanted.keep_configuration,
-            by=wanted.by,
-        )
-        agent = await opening.__aenter__()
-        self._seat = opening
+            self.agent_id, wanted.settings, command=wanted.command, on_commit=on_commit, create=wanted.create,
+            take_over=take_over, unattended=unattended, keep_configuration=wanted.keep_configuration, by=wanted.by,
+        )  # fmt: skip
+        agent, self._seat = await opening.__aenter__(), opening
         return agent
 
     async def _unload_agent(self) -> None:

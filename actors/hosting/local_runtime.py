@@ -22,6 +22,7 @@ from everlog.actors.memory.shared_block_writer import SharedBlockWriter
 from everlog.actors.ports.agent_constants import IDLE_S
 from everlog.actors.ports.effects import ArchiveClient
 from everlog.actors.ports.ports import Ports
+from everlog.actors.sharding.shard_mover import CommandsSender, ShardMover, ShardMoves
 from everlog.events import EverlogError, HostLost, Record, UnknownAgent
 from everlog.store import FileStore, is_shared
 
@@ -38,12 +39,13 @@ class LocalRuntime:
         timers: bool = True,
         partition_of: Callable[[str], str] | None = None,
         shard_of: Callable[[str, HostLink], Shard] | None = None,
+        mover: Callable[[CommandsSender], ShardMover] | None = None,
         blocks: SharedBlockWriter,
     ) -> None:
         """Create the runtime. `timers`: fire the timers of agents that were opened here.
 
-        `partition_of` returns the partition of an agent, and `shard_of` makes the host of a shared partition; None:
-        every agent has a log of its own.
+        `partition_of` returns the partition of an agent, `shard_of` makes the host of a shared partition, and `mover`
+        what moves agents between these; None: every agent has a log of its own.
         """
         self.blocks = blocks
         """Client of the store's shared blocks, which are edited in this process."""
@@ -60,6 +62,7 @@ class LocalRuntime:
             notify_timers=self._schedule.know, send_letters=partial(errors_of, self.perform_many)
         )  # fmt: skip
         self._timing: asyncio.Task[None] | None = None
+        self._mover = None if mover is None else mover(partial(errors_of, self.perform_many))
         self._closed = False
 
     async def perform(self, agent_id: str, command: Command, seen: int = 0) -> AsyncIterator[StreamItem]:
@@ -129,6 +132,16 @@ class LocalRuntime:
             )
         return self._hosts[agent_id]
 
+    async def move_to_shards(self) -> ShardMoves:
+        """Begin to move the agents that are out of place; see `ShardingRuntime.move_to_shards`."""
+        if self._mover is not None and not self._closed:
+            self._mover.begin()
+        return await self.shard_moves()
+
+    async def shard_moves(self) -> ShardMoves:
+        """Return the progress of `move_to_shards`."""
+        return ShardMoves() if self._mover is None else self._mover.status
+
     async def unload(self, agent_id: str) -> bool:
         """Unload an agent, so that another process can open it. Return False if the agent is at work."""
         shard = self.shard(agent_id)
@@ -144,6 +157,8 @@ class LocalRuntime:
         if self._timing is not None:
             self._timing.cancel()
             await asyncio.wait([self._timing])
+        if self._mover is not None:
+            await self._mover.stop()
         for host in self._hosts.values():
             await host.close()
         for shard in self._shards.values():
@@ -178,6 +193,7 @@ def local_runtime(
     compare words only.
     """
     blocks = SharedBlockWriter(store, ports)
+    idle_capabilities: dict[str, SessionCapabilities] = {}
     system_of = partial(session_system, store, ask=ask, ports=ports, archive=archive, blocks=blocks)
 
     def rest() -> None:
@@ -187,10 +203,13 @@ def local_runtime(
     def shard_of(partition: str, link: HostLink) -> Shard:
         return Shard(
             partition, store, lambda capabilities, enter: system_of(capabilities, enter=enter), ports=ports,
-            idle_s=idle_s, link=msgspec.structs.replace(link, on_rest=rest),
+            idle_s=idle_s, link=msgspec.structs.replace(link, on_rest=rest), capabilities=idle_capabilities,
         )  # fmt: skip
+
+    def mover(send: CommandsSender) -> ShardMover:
+        return ShardMover(store, send, ports)
 
     return LocalRuntime(
         system_of, ports=ports, idle_s=idle_s, timers=timers,
-        partition_of=store.partition_of, shard_of=shard_of, blocks=blocks,
+        partition_of=store.partition_of, shard_of=shard_of, mover=mover, blocks=blocks,
     )  # fmt: skip

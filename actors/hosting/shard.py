@@ -35,6 +35,7 @@ from everlog.actors.ports.agent_constants import (
 from everlog.actors.ports.log_warnings import note_opening
 from everlog.actors.ports.ports import Ports
 from everlog.actors.postbox.admission import Admission
+from everlog.actors.sharding.departures import Departures
 from everlog.events import Busy, EverlogError, Fenced, HostLost, Moved, PartitionBusy, Record
 from everlog.events.times import MICROSECONDS
 from everlog.projections import DERIVER
@@ -66,9 +67,11 @@ class Shard:
         agents_max: int = SHARD_AGENTS_MAX,
         link: HostLink = NO_LINK,
         meters: ProcessMetrics | None = None,
+        capabilities: dict[str, SessionCapabilities] | None = None,
     ) -> None:
         """Create the shard. `agents_max`: agents in memory at once. An agent without a command for `idle_s` seconds is
-        unloaded; when no agent is left, `link.on_idle` is called.
+        unloaded; when no agent is left, `link.on_idle` is called. `capabilities`: those of unloaded agents, for shards
+        of one process, between which agents move.
         """
         self.partition = partition
         self.fenced = False
@@ -88,7 +91,7 @@ class Shard:
         """Hosts of the agents in memory, least recently used first."""
         self._used_at: dict[str, int] = {}
         """Time of the last command of each agent in memory, microseconds UTC."""
-        self._idle_capabilities: dict[str, SessionCapabilities] = {}
+        self._idle_capabilities: dict[str, SessionCapabilities] = {} if capabilities is None else capabilities
         """Capabilities of unloaded agents: a timer may wake the agent, and no caller is there to send them again."""
         self._systems: tuple[SessionCapabilities, LocalSystem] | None = None
         self._ticks: ShardJournal | None = None
@@ -101,14 +104,16 @@ class Shard:
         self._tasks: set[asyncio.Task[Any]] = set()
         self._counts = TickCounts()
         self._admission = Admission(partition, ports.clock)
+        self._departures = Departures(ports.sleep)
 
     async def perform(self, agent_id: str, command: Command, seen: int = 0) -> AsyncIterator[StreamItem]:
         """Have an agent carry out a command; see `Host.perform`. Raises Busy if a queue is full."""
         async with self._entered(agent_id, command):
             if isinstance(command, MoveAgent):
-                await self._move(agent_id, shared=command.shared)
+                await self._move(agent_id, command)
                 yield CommandResult()
                 return
+            await self._hold(agent_id, command)
             async for collected in self._host(agent_id).perform(command, seen):
                 yield collected
 
@@ -116,7 +121,8 @@ class Shard:
         """Have an agent carry out a command and collect its records; see `Host.perform_and_collect`."""
         async with self._entered(agent_id, command):
             if isinstance(command, MoveAgent):
-                return await self._move(agent_id, shared=command.shared)
+                return await self._move(agent_id, command)
+            await self._hold(agent_id, command)
             return await self._host(agent_id).perform_and_collect(command, collected)
 
     @asynccontextmanager
@@ -162,12 +168,12 @@ class Shard:
             unsealed_bytes=ticks.log.unsealed_bytes if ticks is not None else 0,
         )
 
-    async def passivate(self, agent_id: str) -> bool:
-        """Unload an agent. Return False if the agent is at work."""
+    async def passivate(self, agent_id: str, *, watched: bool = False) -> bool:
+        """Unload an agent; see `Host.passivate`. Return False if the agent is at work."""
         host = self._hosts.get(agent_id)
         if host is None:
             return True
-        if not await host.passivate():
+        if not await host.passivate(watched=watched):
             return False
         self._forget(agent_id, host)
         return True
@@ -234,16 +240,23 @@ class Shard:
         reader = self._store.reader(agent_id, log)
         return None if reader is log else reader
 
-    async def _move(self, agent_id: str, *, shared: bool) -> None:
-        """Move an agent to another partition. Raises Busy while the agent is at work."""
+    async def _hold(self, agent_id: str, command: Command) -> None:
+        host = self._hosts.get(agent_id)
+        await self._departures.hold(agent_id, command, works=host is not None and host.busy)
+
+    async def _move(self, agent_id: str, command: MoveAgent) -> None:
+        """Move an agent to another partition. Raises Busy if the agent is at work for longer than it may be."""
+        unload = partial(self.passivate, agent_id, watched=True)
+        async with self._departures.leaving(agent_id, unload, command.patience_s):
+            is_open = self._ticks is not None
+            log = (await self.ticks()).log
+            if not is_open:  # no agent was activated whose caller would be told
+                note_opening(self._note, agent_id, log)
+            await self._aside(self._begin_move, log, agent_id, command.shared)
+
+    def _begin_move(self, log: FileLog, agent_id: str, shared: bool) -> None:
         to = shard_of(agent_id, self._store.shards) if shared else partition_of(agent_id)
-        if not await self.passivate(agent_id):
-            raise Busy(f"{agent_id!r} is at work, and moves when it is idle. Try again.", retry_after_s=1)
-        is_open = self._ticks is not None
-        log = (await self.ticks()).log
-        if not is_open:  # no agent was activated whose caller would be told
-            note_opening(self._note, agent_id, log)
-        await self._aside(self._store.begin_move, log, agent_id, to)
+        self._store.begin_move(log, agent_id, to)
 
     async def ticks(self) -> ShardJournal:
         """Return the shard's journal, and open its log if it is closed. Raises PartitionBusy, StoreError, HostLost."""

@@ -45,6 +45,15 @@ messages, finish turns for a second, unload their agents, and start on other
 nodes, a few at a time; so a message waits a few seconds at most. No host is
 started on the node any more: stop it, or its Ray, afterwards. Without NODE: the
 node of this machine. Exit code 3: no cluster runs."""
+_SHARDS = """\
+Without N: the shards and their agents. With N, from 1 to 999: new agents go to
+N shards at once, and the others are moved to theirs, one by one, while they
+run: a message that comes meanwhile waits until the agent has arrived. An agent
+at work moves when its turn has ended. Double or halve the number if you can:
+then half of the agents stay where they are. In a cluster its supervisor moves
+them, also after this command was interrupted; otherwise the same command
+continues. Exit code 1 if some agents could not be moved; they work where they
+are."""
 _STATS = """\
 Amplification is the size of all files in the folder, divided by the size of the
 texts and payloads that were written."""
@@ -97,6 +106,10 @@ def _draining(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _number_of_shards(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("number", metavar="N", nargs="?", type=argument_values.count, help="new number of shards")
+
+
 def _foreground(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--foreground", action="store_true", help="keep running in this process until a signal, and log to stderr"
@@ -147,6 +160,14 @@ COMMANDS = (
         "everlog cluster drain 10.0.0.7",
         (_draining, json),
         _DRAIN,
+    ),
+    CommandSpec(
+        "cluster shards",
+        "fleet.shards_command:shards",
+        "show the number of shards of the store, or change it",
+        "everlog cluster shards 8",
+        (_number_of_shards, json, runtime),
+        _SHARDS,
     ),
     CommandSpec(
         "log check",

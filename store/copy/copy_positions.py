@@ -50,7 +50,7 @@ def take_positions(store: FileStore) -> list[CopyPosition]:
 
 
 def small_files(disk: Disk, root: Path) -> dict[Path, bytes]:
-    """Return the files of the register, of the other names and of the numbers of shards, by their paths in the store."""
+    """Return the files of the register, the other names and the numbers of shards, by their paths in the store."""
     found: dict[Path, bytes] = {}
     for path in _register_files(disk, root):
         try:

@@ -1,0 +1,1 @@
+"""Move agents between the shards of a store while they run."""
