@@ -40,10 +40,10 @@ KEY_BYTES_MAX = 4096
 FILES_ONLY = frozenset(
     {
         "a2a add", "a2a list", "a2a remove", "a2a test", "archive check", "archive rebuild", "archive status",
-        "cluster drain", "cluster shards", "cluster status", "console", "down", "fleet", "keys create", "keys list", "keys revoke",
-        "log check", "log repair-register", "log seal", "log stats", "mcp add", "mcp list", "mcp refresh",
-        "mcp remove", "mcp serve", "mcp test", "ping", "preset add", "preset list", "preset remove", "preset show",
-        "serve", "store check", "up",
+        "cluster drain", "cluster shards", "cluster status", "console", "down", "fleet", "keys create", "keys list",
+        "keys revoke", "log check", "log repair-register", "log seal", "log stats", "mcp add", "mcp list",
+        "mcp refresh", "mcp remove", "mcp serve", "mcp test", "ping", "preset add", "preset list", "preset remove",
+        "preset show", "serve", "store check", "up",
     }
 )  # fmt: skip
 """Commands that look after the files or the processes of a store, where these are."""

@@ -50,7 +50,7 @@ def _show(args: Namespace, store: FileStore) -> None:
         print(sanitize(f"{shard}  {plural(count, 'agent')}"))
     if left:
         again = f"`everlog cluster shards {store.shards}`"
-        print(sanitize(f"{plural(left, 'agent')} not moved yet; everything works meanwhile. {again} continues."))
+        print(sanitize(f"Not moved yet: {plural(left, 'agent')}. They work meanwhile; {again} continues."))
 
 
 def _report(args: Namespace, moved: int, left: int, faults: Sequence[str]) -> None:
@@ -60,9 +60,7 @@ def _report(args: Namespace, moved: int, left: int, faults: Sequence[str]) -> No
         return
     print(sanitize(f"The store has {plural(args.number, 'shard')} now; moved {plural(moved, 'agent')}."))
     if left:
-        print(
-            sanitize(f"{plural(left, 'agent')} not moved yet; everything works meanwhile. The same command continues.")
-        )
+        print(sanitize(f"Not moved yet: {plural(left, 'agent')}. They work meanwhile; the same command continues."))
     for fault in faults:
         print(sanitize(f"  {fault}"))
 

@@ -50,7 +50,7 @@ async def _nothing(*_: Any, **__: Any) -> None:
     pass
 
 
-async def _ruthless(self: Host) -> bool:
+async def _ruthless(self: Host, **_: Any) -> bool:
     async with self._gate:
         await self._let_go()
     return True

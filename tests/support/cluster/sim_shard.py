@@ -196,7 +196,7 @@ def _late(self: ShardJournal, records: Sequence[Record]) -> None:
     asyncio.get_running_loop().call_later(0.01, REAL_PROJECT, self, records)
 
 
-async def _merciless(self: Shard, agent_id: str) -> bool:
+async def _merciless(self: Shard, agent_id: str, **_: Any) -> bool:
     host = self._hosts.pop(agent_id, None)
     if host is not None:
         await host.passivate()
