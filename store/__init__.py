@@ -89,6 +89,7 @@ from everlog.store.stores.side_files import (
     write_whole,
 )
 from everlog.store.stores.typed_history import forget_typed, keep_typed, typed_before, typed_path
+from everlog.store.streams.moved_reader import repeated_elsewhere
 
 __all__ = [
     "APPEND_BYTES_MAX",
@@ -186,6 +187,7 @@ __all__ = [
     "read_whole",
     "records_of",
     "remove_whole",
+    "repeated_elsewhere",
     "restrict_process",
     "seal_if_due",
     "shard_of",

@@ -12,7 +12,7 @@ import duckdb
 
 from everlog.events import Draft, Record
 from everlog.projections import Projections, read_talks
-from everlog.store import Commit, Log, LogReader
+from everlog.store import Commit, Log, LogReader, repeated_elsewhere
 
 if TYPE_CHECKING:
     from everlog.projections.search.talk_index import TalkView
@@ -29,7 +29,7 @@ class LocalJournal:
 
     async def commit(self, agent_id: str, expected_seq: int, drafts: Sequence[Draft]) -> Commit:
         """Append durably, then project. If the projection fails, the commit stands and the projections are rebuilt."""
-        commit = self._log.append(agent_id, expected_seq, drafts)
+        commit = repeated_elsewhere(self._reader, drafts) or self._log.append(agent_id, expected_seq, drafts)
         if not commit.repeated:
             # The records are on disk, so an error here must not reach the caller as a failed commit.
             self._project(agent_id, partial(self._projections.add, commit.records))

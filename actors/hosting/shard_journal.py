@@ -35,7 +35,7 @@ from everlog.events import (
 )
 from everlog.projections import HEAD, Projections, Rows, Wanted, activate, activate_many, history_of, read_talks
 from everlog.projections.projection_constants import HISTORY_BYTES_MAX
-from everlog.store import Append, Commit, FileLog, LogReader
+from everlog.store import Append, Commit, FileLog, LogReader, repeated_elsewhere
 
 if TYPE_CHECKING:
     from everlog.projections.search.talk_index import TalkView
@@ -142,6 +142,8 @@ class ShardJournal:
                 f"{agent_id!r} was unloaded before the command finished. Acknowledged events are in the log; send the "
                 "command again."
             )
+        if agent_id in self._readers and (known := repeated_elsewhere(self._readers[agent_id], drafts)) is not None:
+            return known
         done: asyncio.Future[Commit] = self._future()
         self._appends.append((Append(agent_id, expected_seq, drafts), done))
         try:

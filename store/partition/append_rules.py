@@ -261,13 +261,31 @@ class AppendGroup:
                 f"commit {number} of {agent_id!r} has {len(records)} events, the append has {len(append.drafts)}. Send "
                 "exactly the same events again, or use new ids."
             )
-        for record, draft in zip(records, append.drafts, strict=True):
-            if not _same(record, draft):
-                return DuplicateId(
-                    f"event {draft.event_id} is in the log with other content (seq {record.seq} of {agent_id!r}). "
-                    "Use a new id for a new event."
-                )
-        return Commit(agent_id, number, list(records), repeated=True)
+        return _again(records, append.drafts)
+
+
+def _again(records: Sequence[Record], drafts: Sequence[Draft]) -> Commit | DuplicateId:
+    """Return the first commit of drafts that are appended again; or the error if they have other content."""
+    for record, draft in zip(records, drafts, strict=True):
+        if not _same(record, draft):
+            return DuplicateId(
+                f"event {draft.event_id} is in the log with other content (seq {record.seq} of {record.agent_id!r}). "
+                "Use a new id for a new event."
+            )
+    return Commit(records[0].agent_id, records[0].commit, list(records), repeated=True)
+
+
+def repeated_commit(records: Sequence[Record], drafts: Sequence[Draft]) -> Commit:
+    """Return the commit with these records, of another partition, that the drafts repeat. Raises DuplicateId."""
+    if [record.event_id for record in records] != [draft.event_id for draft in drafts]:
+        raise DuplicateId(
+            f"This append repeats event {drafts[0].event_id}, which {records[0].agent_id!r} has in another commit. "
+            "Send exactly the same events again, or use new ids."
+        )
+    found = _again(records, drafts)
+    if isinstance(found, DuplicateId):
+        raise found
+    return found
 
 
 def _gone(agent_id: str) -> Moved:

@@ -23,7 +23,7 @@ class ForkReader:
     def __init__(self, agent_id: str, own: LogReader, parent: str, cut: int, ancestor: LogReader) -> None:
         """Combine two readers: `own` has the fork's records, `ancestor` those of `parent`; `cut` is the fork point."""
         self._name = agent_id
-        self._own = own
+        self.own = own
         self._parent = parent
         self._cut = cut
         self._ancestor = ancestor
@@ -32,16 +32,16 @@ class ForkReader:
     @property
     def partition(self) -> str:
         """Name of the partition that the fork is in."""
-        return self._own.partition
+        return self.own.partition
 
     @property
     def damage(self) -> object:
         """Torn tail that the last complete read found in the fork's partition."""
-        return getattr(self._own, "damage", None)
+        return getattr(self.own, "damage", None)
 
     def agents(self) -> list[str]:
         """Return the ids of all agents with records in that partition, sorted."""
-        return self._own.agents()
+        return self.own.agents()
 
     def _reaches_back(self, agent_id: str) -> bool:
         """Return True if the ancestor's records belong to the stream. An unfinished fork, without its first record, has
@@ -49,12 +49,12 @@ class ForkReader:
         """
         if name_of(agent_id) != self._name:
             return False
-        self._begun = self._begun or self._own.head(self._name).seq > 0
+        self._begun = self._begun or self.own.head(self._name).seq > 0
         return self._begun
 
     def head(self, agent_id: str) -> Head:
         """Return the end of the stream; Head(0, GENESIS) for an agent without records, such as an unfinished fork."""
-        return self._own.head(agent_id)
+        return self.own.head(agent_id)
 
     def heads(self, agents: Iterable[str]) -> dict[str, Head]:
         """Return `head` of many agents, by the names given."""
@@ -64,16 +64,16 @@ class ForkReader:
         """Return the chain value at a seq, from 0 to the head. Raises BadInput for any other seq."""
         if 0 <= seq <= self._cut and self._reaches_back(agent_id):
             return self._ancestor.chain(self._parent, seq)
-        return self._own.chain(agent_id, seq)
+        return self.own.chain(agent_id, seq)
 
     def erasing(self, agent_id: str) -> bool:
         """Return True if an erasure of the stream, or of an ancestor's stream, is still pending."""
         above = self._reaches_back(agent_id) and self._ancestor.erasing(self._parent)
-        return above or self._own.erasing(agent_id)
+        return above or self.own.erasing(agent_id)
 
     def seq_at(self, agent_id: str, time: int) -> int:
         """Return the last seq of a stream that was recorded at or before `time`, inclusive; 0 for none."""
-        own = self._own.seq_at(agent_id, time)
+        own = self.own.seq_at(agent_id, time)
         return (
             own
             if own or not self._reaches_back(agent_id)
@@ -86,7 +86,7 @@ class ForkReader:
         """
         if from_seq <= self._cut and self._reaches_back(agent_id):
             yield from self._ancestor.read(self._parent, from_seq, self._upto(to_seq))
-        yield from self._own.read(agent_id, from_seq, to_seq)
+        yield from self.own.read(agent_id, from_seq, to_seq)
 
     def events(self, agent_id: str, from_seq: int = 1, to_seq: int | None = None) -> Iterator[AnyEvent]:
         """Yield the typed events of one stream in order."""
@@ -96,7 +96,7 @@ class ForkReader:
         """Return the records of one stream by seq (or of all in its partition, in commit order) as a table of
         `store.SCHEMA`.
         """
-        own = self._own.table(agent_id, from_seq, to_seq)
+        own = self.own.table(agent_id, from_seq, to_seq)
         if agent_id is None or from_seq > self._cut or not self._reaches_back(agent_id):
             return own
         before = self._ancestor.table(self._parent, from_seq, self._upto(to_seq))
@@ -106,7 +106,7 @@ class ForkReader:
         """Return the newest state of a stream that the StateDeriver of this `maker` derived; a state of the ancestor
         counts too.
         """
-        state = self._own.state(agent_id, maker, as_of)
+        state = self.own.state(agent_id, maker, as_of)
         if state is not None or not self._reaches_back(agent_id):
             return state
         state = self._ancestor.state(self._parent, maker, self._upto(as_of))
@@ -115,7 +115,7 @@ class ForkReader:
     def states(self, maker: str | None, agents: Iterable[str] | None = None) -> Iterator[States]:
         """Yield `state` of many agents, or of all in the partition, with the records after it."""
         names = self.agents() if agents is None else [name_of(agent_id) for agent_id in agents]
-        yield from self._own.states(maker, [name for name in names if name != self._name])
+        yield from self.own.states(maker, [name for name in names if name != self._name])
         if self._name in names:
             state = None if maker is None else self.state(self._name, maker)
             after = self.table(self._name, 1 if state is None else state.seq + 1)

@@ -1,19 +1,37 @@
 """Read an agent that moved, through all partitions that it was in.
 
-Used by `routes`. A stream has no gap between its partitions: `store.base.move_records` describes the records there.
+Used by `routes`, and by journals for what was sent before a move and is sent again after it. A stream has no gap
+between its partitions: `store.base.move_records` describes the records there.
 """
 
 import heapq
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import takewhile
 
 import pyarrow as pa
 
-from everlog.events import GENESIS, AnyEvent, Record
-from everlog.store.base.arrow_schema import SCHEMA, events_of
+from everlog.events import GENESIS, AnyEvent, Draft, Record
+from everlog.store.base.arrow_schema import SCHEMA, events_of, id_bytes
 from everlog.store.base.arrow_values import empty_table
-from everlog.store.base.contract import Head, LogReader, State, States
+from everlog.store.base.contract import Commit, Head, LogReader, State, States
 from everlog.store.base.names import name_of
+from everlog.store.partition.append_rules import repeated_commit
 from everlog.store.partition.chain_lookup import no_record_error
+from everlog.store.partition.dedup_index import ID_MEMORY_US, time_of_option
+from everlog.store.streams.fork_reader import ForkReader
+
+CLOCKS_US = 60_000_000
+"""Microseconds by which the clock of a sender may be ahead, whose event came before the agent moved."""
+
+
+def repeated_elsewhere(reader: LogReader, drafts: Sequence[Draft]) -> Commit | None:
+    """Return the commit that these drafts repeat, if the agent of `reader` had it before it moved to the partition
+    where it is; None otherwise. Raises DuplicateId.
+    """
+    if isinstance(reader, ForkReader):
+        reader = reader.own
+    records = reader.recorded_elsewhere(drafts[0].event_id) if isinstance(reader, MovedStreamReader) else ()
+    return repeated_commit(records, drafts) if records else None
 
 
 class MovedStreamReader:
@@ -26,6 +44,37 @@ class MovedStreamReader:
         self._name = agent_id
         self._places = places
         self._here = places[-1]
+        self._left_at = 0
+        """Time at which the agent last left a partition, microseconds UTC; 0 if it was not looked up."""
+        self._left: dict[str, tuple[LogReader, int]] = {}
+        """Partition and seq of the last day's events in other partitions, by event id."""
+
+    def recorded_elsewhere(self, event_id: str) -> Sequence[Record]:
+        """Return the records of the commit that begins with this event, if the agent had it in a partition that it has
+        left; none otherwise.
+
+        Only events of the last day before the agent left are known, as in a partition (P6). An id that is newer is
+        recognised by its time, and costs nothing.
+        """
+        if not self._left_at:
+            self._left_at = max(map(self._end_of, self._places[:-1]))
+        if time_of_option(id_bytes(event_id)) > self._left_at + CLOCKS_US:
+            return ()
+        if not self._left:
+            for place in self._places[:-1]:
+                table = place.table(self._name, place.seq_at(self._name, self._left_at - ID_MEMORY_US) + 1)
+                seqs = zip(table.column("event_id").to_pylist(), table.column("seq").to_pylist(), strict=True)
+                self._left.update((str(known), (place, seq)) for known, seq in seqs)
+        if event_id not in self._left:
+            return ()
+        place, seq = self._left[event_id]
+        records = place.read(self._name, seq)
+        first = next(records)
+        return [first, *takewhile(lambda record: record.commit == first.commit, records)]
+
+    def _end_of(self, place: LogReader) -> int:
+        seq = place.head(self._name).seq
+        return next(place.read(self._name, seq)).recorded_at if seq else 0
 
     @property
     def partition(self) -> str:

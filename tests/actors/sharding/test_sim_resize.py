@@ -1,0 +1,49 @@
+"""Simulated shards whose number changes while processes die and agents move, in the order that a seed draws."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.cluster.sim_resize import BREAKS, fails, simulate
+from tests.support.seeds import seeds
+
+SEEDS = 2000
+CHUNK = 40
+
+
+@pytest.fixture(autouse=True)
+def verified_here(every_system: list) -> Iterator[None]:
+    """Remove the systems of simulated worlds from the check at the end of the suite: their agents are plain ones."""
+    made = len(every_system)
+    yield
+    del every_system[made:]
+
+
+@pytest.mark.parametrize("seed", seeds(6, label="resized shards", below=SEEDS))
+def test_no_seed_loses_or_doubles_anything(seed: int) -> None:
+    """Whatever the number of shards becomes, and whatever dies, each input is in the log once, each turn ends, and each
+    agent is where it belongs at last.
+    """
+    simulate(seed)
+
+
+@pytest.mark.long
+@pytest.mark.hosts
+@pytest.mark.parametrize("first", range(0, SEEDS, CHUNK))
+def test_no_seed_of_many_loses_or_doubles_anything(first: int) -> None:
+    """The promises hold in two thousand worlds."""
+    for seed in range(first, first + CHUNK):
+        simulate(seed)
+
+
+def test_the_simulated_worlds_change_their_shards() -> None:
+    """The number changes in each of some worlds, and processes follow each other in most."""
+    worlds = [simulate(seed) for seed in range(4)]
+    assert all(world.resized for world in worlds)
+    assert any(len(world.homes) > 2 for world in worlds)
+
+
+@pytest.mark.parametrize("guard", BREAKS)
+def test_a_seed_detects_a_missing_guard(guard: str) -> None:
+    """Without one guard, one of the first seeds fails; with all of them, none does."""
+    assert fails(range(40), guard) is not None
