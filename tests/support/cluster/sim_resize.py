@@ -1,12 +1,9 @@
-"""Simulated shards whose number changes, from a seed: callers, processes that die, and agents that move meanwhile.
-
-`python -m tests.support.cluster.sim_resize` prints the first seed that detects each missing guard.
-"""
+"""Simulated shards whose number changes, from a seed: callers, processes that die, and agents that move meanwhile."""
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AbstractContextManager, suppress
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any
 from unittest.mock import patch
 
@@ -20,11 +17,9 @@ from everlog.actors.hosting import shard_journal
 from everlog.actors.hosting.agent_factory import HostLink, session_system
 from everlog.actors.hosting.local_runtime import LocalRuntime
 from everlog.actors.hosting.shard import Shard
-from everlog.actors.sharding.departures import Departures
 from everlog.actors.sharding.shard_mover import ShardMover, misplaced
 from everlog.events import EverlogError, ModelError, PartitionBusy
 from everlog.store import MemoryStore
-from everlog.store.streams.move_service import MoveService
 from everlog.testing import CountingIds
 from tests.support import virtual_time
 from tests.support.agents import fast_stand_ins
@@ -182,46 +177,27 @@ async def _ruthless(self: Shard, agent_id: str, **_: Any) -> bool:
     return True
 
 
-async def _no_hold(*_: Any, **__: Any) -> None:
-    """Replace `Departures.hold`."""
-
-
-def _no_arrival(*_: Any) -> bool:
-    """Replace `MoveService.finish_move`."""
-    return False
-
-
 def _nothing(*_: Any) -> None:
     """Replace `repeated_elsewhere`."""
 
 
-def _only_once(self: ShardMover) -> None:
-    if self._task is None:
-        REAL_BEGIN(self)
-
-
-REAL_BEGIN = ShardMover.begin
-BREAKS: dict[str, Callable[[], AbstractContextManager[Any]]] = {
-    "an agent at work stays": lambda: patch.object(Shard, "passivate", _ruthless),
-    "a new number is looked at": lambda: patch.object(ShardMover, "begin", _only_once),
-    "commands wait for the move": lambda: patch.object(Departures, "hold", _no_hold),
-    "an arrival is recorded": lambda: patch.object(MoveService, "finish_move", _no_arrival),
-    "what is sent again after a move is known": lambda: patch.object(shard_journal, "repeated_elsewhere", _nothing),
+BREAKS: dict[str, tuple[int, Callable[[], AbstractContextManager[Any]]]] = {
+    "an agent at work stays": (8, lambda: patch.object(Shard, "passivate", _ruthless)),
+    "what is sent again after a move is known": (
+        6,
+        lambda: patch.object(shard_journal, "repeated_elsewhere", _nothing),
+    ),
 }
-"""Patches that remove a guard, by guard."""
+"""By guard: a seed that detects its absence, and a patch that removes it."""
+NEARBY = 30
+"""Further seeds that are tried when a code change has altered the world of the recorded seed."""
 
 
-def fails(seeds: Sequence[int], guard: str) -> int | None:
-    """Return the first of these seeds whose world fails without a guard; None if all of them pass."""
-    with BREAKS[guard]():
-        for seed in seeds:
-            try:
-                simulate(seed)
-            except Exception:  # noqa: BLE001 - whatever goes wrong, the seed found it
-                return seed
-    return None
-
-
-if __name__ == "__main__":
-    for name in BREAKS:
-        print(f"{name}: {fails(range(60), name)}", flush=True)
+def fails(seed: int, guard: str = "") -> bool:
+    """Return True if the world of a seed fails, without a guard if one is given."""
+    with BREAKS[guard][1]() if guard else nullcontext():
+        try:
+            simulate(seed)
+        except Exception:  # noqa: BLE001 - whatever goes wrong, the seed found it
+            return True
+    return False
