@@ -21,8 +21,8 @@ def verified_here(every_system: list) -> Iterator[None]:
 
 @pytest.mark.parametrize("seed", seeds(6, label="resized shards", below=SEEDS))
 def test_no_seed_loses_or_doubles_anything(seed: int) -> None:
-    """Whatever the number of shards becomes, and whatever dies, each input is in the log once, each turn ends, and each
-    agent is where it belongs at last.
+    """For any numbers of shards and any deaths, each input is in the log once, each turn ends, and each agent is where
+    it belongs at last.
     """
     simulate(seed)
 

@@ -1,4 +1,4 @@
-"""What was appended before a move, and is appended again after it: it is the first commit again (P6)."""
+"""Drafts that were appended before a move, and are appended again after it: they are the first commit again (P6)."""
 
 from pathlib import Path
 

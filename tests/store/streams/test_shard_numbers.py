@@ -128,7 +128,7 @@ def test_two_changes_at_once_follow_each_other(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_crash_at_any_step_keeps_one_of_the_two_numbers() -> None:
-    """Whenever the power fails, the store has the old number or the new one, and what was acknowledged stays."""
+    """If the power fails at any step, the store has the old number or the new one, and what was acknowledged stays."""
     crashes, done = 0, False
     while not done:
         disk = FaultyDisk()
