@@ -256,7 +256,10 @@ class Shard:
 
     def _begin_move(self, log: FileLog, agent_id: str, shared: bool) -> None:
         to = shard_of(agent_id, self._store.shards) if shared else partition_of(agent_id)
-        self._store.begin_move(log, agent_id, to)
+        try:
+            self._store.begin_move(log, agent_id, to)
+        except Moved as moved:  # the caller's answer of where the agent is was outdated
+            raise HostLost(str(moved)) from moved
 
     async def ticks(self) -> ShardJournal:
         """Return the shard's journal, and open its log if it is closed. Raises PartitionBusy, StoreError, HostLost."""
