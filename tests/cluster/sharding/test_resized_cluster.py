@@ -12,17 +12,21 @@ from everlog.actors.sharding.shard_mover import misplaced
 from everlog.store import check, shard_of
 from tests.cluster.load_senders import Load
 from tests.cluster.process_kills import kill, titled
-from tests.contract.contract_agents import alive
 
 pytestmark = [pytest.mark.ray, pytest.mark.long, pytest.mark.cluster]
 AGENTS = 40
+TEST_S = 300
+"""Seconds after which the test is ended: hosts are started, killed and started again."""
 
 
-@alive
-async def test_shards_go_from_two_to_four_to_one_under_load(folder: Path) -> None:
+def test_shards_go_from_two_to_four_to_one_under_load(folder: Path) -> None:
     """Each message is in the log once and was answered, each agent is in its shard, and no log is damaged, although the
     supervisor and a shard are killed meanwhile.
     """
+    asyncio.run(asyncio.wait_for(resized(folder), TEST_S))
+
+
+async def resized(folder: Path) -> None:
     async with open_system(folder, runtime="ray", shards=2) as system:
         assert isinstance(system.runtime, RayRuntime)
         load = Load(AGENTS, 0, 0)
