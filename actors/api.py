@@ -83,7 +83,7 @@ async def open_system(
       in a process that ends soon: it also embeds nothing ahead of searches.
     - `placement`: default for new agents.
     - `shards`: number of shared partitions of a new store; None: one for each processor of this machine. Another
-      number than that of an existing store is refused: `everlog cluster shards N` changes it.
+      number than that of an existing store is refused: `everlog cluster shards 8` changes it.
     - `services`: options of the gateway (`local` only, but for `limits`, whose prices reruns use).
     - `ports`: clock, ids and other effects of a test or an embedding program (`sleep` and `aside` are for `local`).
       None: the real ones, and notes are dropped.

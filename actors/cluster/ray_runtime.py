@@ -138,9 +138,9 @@ class SupervisorActor:
             self._mover.begin()
         return self._mover.status
 
-    def _take_up(self, agents: Sequence[str]) -> None:
+    async def _take_up(self, agents: Sequence[str]) -> None:
         """Have the turns finished that a dead host had left unfinished when the agents moved away from its shard."""
-        for place in set(map(self._place_of, agents)):
+        for place in set((await self._places_of(agents)).values()):
             self._supervisor.recoveries.add(place, sure=False)
 
     async def _send(self, letters: Sequence[tuple[str, Command]]) -> Sequence[EverlogError | None]:

@@ -73,10 +73,10 @@ class ShardMover:
         store: FileStore,
         send: CommandsSender,
         ports: Ports,
-        arrived: Callable[[Sequence[str]], object] = list,
+        arrived: Callable[[Sequence[str]], Awaitable[None]] | None = None,
     ) -> None:
         """Store the collaborators. `send` carries out commands, each after the name of its agent, and returns their
-        errors; `arrived` is called with the agents that a pass has moved.
+        errors; `arrived` is called with the agents that a pass has moved, also with those of a pass that failed.
         """
         self._store, self._send, self._ports, self._arrived = store, send, ports, arrived
         self._task: asyncio.Task[None] | None = None
@@ -133,7 +133,8 @@ class ShardMover:
                 at_work += sum(isinstance(error, Busy) for error in errors)
                 faults.update(str(error) for error in errors if error is not None and not isinstance(error, Busy))
         finally:
-            self._arrived(moved)
+            if self._arrived is not None and moved:
+                await self._arrived(moved)
         self._at_work, self._faults = at_work, faults
 
     def _command(self, patience_s: float) -> MoveAgent:

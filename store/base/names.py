@@ -109,7 +109,7 @@ def shard_of(name: str, shards: int) -> str:
     if not shards:
         raise BadInput(
             f"{name!r} cannot have shared placement: this store has no shards. Use dedicated placement, or give the "
-            "store shards with `everlog cluster shards N`."
+            "store shards with `everlog cluster shards 8`."
         )
     return f"shard-{int(hash_of(name)[:8], 16) % shards:03d}"
 

@@ -124,7 +124,7 @@ class FileStore:
         if shards is not None and shards != store.shards:
             raise BadInput(
                 f"the store in {root} has {store.shards} shared partitions, not {shards}. Leave the number out; "
-                "`everlog cluster shards N` changes it, and moves the agents."
+                "`everlog cluster shards 8` changes it, and moves the agents."
             )
         return store
 
