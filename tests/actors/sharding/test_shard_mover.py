@@ -135,7 +135,10 @@ class Mover:
         self.notes: list[str] = []
         self.arrived: list[str] = []
         ports = Ports(sleep=self.sleep, note=self.notes.append, aside=self.aside)
-        self.mover = ShardMover(self.store, self.send, ports, self.arrived.extend)
+        self.mover = ShardMover(self.store, self.send, ports, self.note_arrived)
+
+    async def note_arrived(self, agents: Sequence[str]) -> None:
+        self.arrived.extend(agents)
 
     async def sleep(self, _: float) -> None:
         await asyncio.sleep(0)
