@@ -4,8 +4,20 @@ Used by the files of this folder that call Ray.
 """
 
 import sys
+from collections.abc import Awaitable
+from typing import TypeVar
 
-from everlog.events import ClusterError, HostLost
+from everlog.events import ClusterError, EverlogError, HostLost
+
+WorkT = TypeVar("WorkT")
+
+
+async def value_or_error(work: Awaitable[WorkT]) -> WorkT | EverlogError:
+    """Return the result of some work, or its error as a value: Ray would wrap an error that is raised."""
+    try:
+        return await work
+    except EverlogError as error:
+        return error
 
 
 def note(text: str) -> None:

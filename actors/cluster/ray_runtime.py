@@ -16,7 +16,7 @@ import msgspec
 from everlog.actors.agent.commands import Command, SessionCapabilities, StreamItem
 from everlog.actors.cluster import ray_api
 from everlog.actors.cluster.archive_actor import archive_client_of
-from everlog.actors.cluster.cluster_errors import dead_cluster, left_cluster_error
+from everlog.actors.cluster.cluster_errors import dead_cluster, left_cluster_error, value_or_error
 from everlog.actors.cluster.gateway_client import GatewayClient
 from everlog.actors.cluster.pickling import pack
 from everlog.actors.cluster.placement import FenceRight, HostedPartition, HostHandle, HostLookup
@@ -73,7 +73,7 @@ class SupervisorActor:
         self._runtime: RayRuntime | None = None
         """Way to the hosts of agents, made for the first message between agents."""
         self._claiming = asyncio.get_running_loop().create_task(self._claim.run())
-        self._mover = ShardMover(store, self._send, Ports(clock=clock, note=note), self._take_up)
+        self._mover = ShardMover(store, self.send_letters, Ports(clock=clock, note=note), self._take_up)
         self._begun = asyncio.get_running_loop().create_task(self._begin())
         self._metering = asyncio.get_running_loop().create_task(self._meter())
 
@@ -102,26 +102,17 @@ class SupervisorActor:
         self, agent_id: str, capabilities: SessionCapabilities | None, lost: str
     ) -> HostHandle | EverlogError:
         """Call `Supervisor.place`, and return an error as a value."""
-        try:
-            return await self._supervisor.place(agent_id, capabilities, lost)
-        except EverlogError as error:
-            return error
+        return await value_or_error(self._supervisor.place(agent_id, capabilities, lost))
 
     async def place_many(
         self, agents: Sequence[str], capabilities: SessionCapabilities | None, lost: Mapping[str, str]
     ) -> HostLookup | EverlogError:
         """Call `Supervisor.place_many`, and return an error as a value."""
-        try:
-            return await self._supervisor.place_many(agents, capabilities, lost)
-        except EverlogError as error:
-            return error
+        return await value_or_error(self._supervisor.place_many(agents, capabilities, lost))
 
     async def right(self) -> FenceRight | EverlogError:
         """Return the right of a process of the cluster that owns logs as a host does. Return an error as a value."""
-        try:
-            return await self._claim.right()
-        except EverlogError as error:
-            return error
+        return await value_or_error(self._claim.right())
 
     async def know_many(self, timers: Mapping[str, Sequence[DueTimer]]) -> None:
         """Take the timers of agents from their host."""
@@ -130,7 +121,9 @@ class SupervisorActor:
 
     async def send_letters(self, letters: Sequence[tuple[str, Command]]) -> Sequence[EverlogError | None]:
         """Have agents take messages of other agents. Return the error of each, or None."""
-        return await self._send(letters)
+        if self._runtime is None:
+            self._runtime = RayRuntime(self._root, ray_api.find_actor(self._root, "supervisor"), self._note)
+        return await errors_of(self._runtime.perform_many, letters)
 
     async def move_to_shards(self, begin: bool) -> ShardMoves:
         """Call `ShardMover.begin` if `begin`. Return the progress."""
@@ -142,11 +135,6 @@ class SupervisorActor:
         """Have the turns finished that a dead host had left unfinished when the agents moved away from its shard."""
         for place in set((await self._places_of(agents)).values()):
             self._supervisor.recoveries.add(place, sure=False)
-
-    async def _send(self, letters: Sequence[tuple[str, Command]]) -> Sequence[EverlogError | None]:
-        if self._runtime is None:
-            self._runtime = RayRuntime(self._root, ray_api.find_actor(self._root, "supervisor"), self._note)
-        return await errors_of(self._runtime.perform_many, letters)
 
     async def left(self, place: HostedPartition, key: str) -> None:
         """End the process of a host that has unloaded its agents."""
@@ -350,12 +338,8 @@ class RayRuntime:
         """
         return int(await self._asked(self._supervisor.drain.remote(node or ray_api.own_node_id())))
 
-    async def move_to_shards(self) -> ShardMoves:
+    async def move_to_shards(self, *, begin: bool = True) -> ShardMoves:
         """Have the supervisor begin to move agents; see `ShardingRuntime.move_to_shards`. Raises ClusterError."""
-        return await self.shard_moves(begin=True)
-
-    async def shard_moves(self, *, begin: bool = False) -> ShardMoves:
-        """Return the progress of that, after it has begun if `begin`. Raises ClusterError."""
         found: ShardMoves = await self._asked(self._supervisor.move_to_shards.remote(begin))
         return found
 

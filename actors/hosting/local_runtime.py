@@ -132,14 +132,10 @@ class LocalRuntime:
             )
         return self._hosts[agent_id]
 
-    async def move_to_shards(self) -> ShardMoves:
+    async def move_to_shards(self, *, begin: bool = True) -> ShardMoves:
         """Begin to move the agents that are out of place; see `ShardingRuntime.move_to_shards`."""
-        if self._mover is not None and not self._closed:
+        if begin and self._mover is not None and not self._closed:
             self._mover.begin()
-        return await self.shard_moves()
-
-    async def shard_moves(self) -> ShardMoves:
-        """Return the progress of `move_to_shards`."""
         return ShardMoves() if self._mover is None else self._mover.status
 
     async def unload(self, agent_id: str) -> bool:

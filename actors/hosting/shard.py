@@ -113,7 +113,6 @@ class Shard:
                 await self._move(agent_id, command)
                 yield CommandResult()
                 return
-            await self._hold(agent_id, command)
             async for collected in self._host(agent_id).perform(command, seen):
                 yield collected
 
@@ -122,13 +121,15 @@ class Shard:
         async with self._entered(agent_id, command):
             if isinstance(command, MoveAgent):
                 return await self._move(agent_id, command)
-            await self._hold(agent_id, command)
             return await self._host(agent_id).perform_and_collect(command, collected)
 
     @asynccontextmanager
     async def _entered(self, agent_id: str, command: Command) -> AsyncIterator[None]:
         async with self._admission.entered(command):
             try:
+                if not isinstance(command, MoveAgent):
+                    host = self._hosts.get(agent_id)
+                    await self._departures.hold(agent_id, command, works=host is not None and host.busy)
                 yield
             finally:
                 # The last command of an agent may have ended: try to unload the agent if the shard is over its limit.
@@ -239,10 +240,6 @@ class Shard:
             raise HostLost(str(moved)) from moved
         reader = self._store.reader(agent_id, log)
         return None if reader is log else reader
-
-    async def _hold(self, agent_id: str, command: Command) -> None:
-        host = self._hosts.get(agent_id)
-        await self._departures.hold(agent_id, command, works=host is not None and host.busy)
 
     async def _move(self, agent_id: str, command: MoveAgent) -> None:
         """Move an agent to another partition. Raises Busy if the agent is at work for longer than it may be."""

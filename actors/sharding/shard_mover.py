@@ -50,12 +50,10 @@ class ShardMoves(msgspec.Struct, frozen=True):
 class ShardingRuntime(Protocol):
     """Runtime that can move the agents of its store between shards."""
 
-    async def move_to_shards(self) -> ShardMoves:
-        """Begin to move the agents that are out of place, unless that is under way. Return the progress."""
-        ...
-
-    async def shard_moves(self) -> ShardMoves:
-        """Return the progress of that."""
+    async def move_to_shards(self, *, begin: bool = True) -> ShardMoves:
+        """Begin to move the agents that are out of place, unless that is under way or `begin` is False. Return the
+        progress.
+        """
         ...
 
 

@@ -75,6 +75,6 @@ async def _moved(args: Namespace, world: CommandEnvironment, store: FileStore, t
             moves = await runtime.move_to_shards()
             while moves.running:
                 await asyncio.sleep(LOOK_S)
-                moves = await runtime.shard_moves()
+                moves = await runtime.move_to_shards(begin=False)
                 progress(max(total - len(misplaced(store)), 0), total)
         return moves

@@ -38,7 +38,7 @@ async def resized(system: AgentSystem, number: int) -> None:
     moves = await system.runtime.move_to_shards()
     while moves.running:
         await asyncio.sleep(0)
-        moves = await system.runtime.shard_moves()
+        moves = await system.runtime.move_to_shards(begin=False)
     assert not misplaced(system.store), moves
 
 
