@@ -84,6 +84,7 @@ def _moved_and_shared(run: StoreCommands) -> None:
     run.ok("send", "cid", "before the move")
     run.ok("move", "cid", "--placement", "shared")
     run.ok("send", "cid", "after the move")
+    run.ok("cluster", "shards", str(SHARDS + 1))
     crew = [f"crew-{number}" for number in range(400)]
     some = [name for name in crew if hash_of(name)[:2] == hash_of(crew[0])[:2]][:2]
     FileStore(run.root, run.clock.now).register_many(some, shared=True)
