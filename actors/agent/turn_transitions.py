@@ -1,7 +1,7 @@
 """State table of a turn: the kinds of record that may follow in each state. Pure.
 
 All code that decides on the order of a turn's records must agree with the table: `verify` checks every turn of a log
-against the table, and `docs/explanation/architecture.md` draws it (a test compares the picture with the table). Records
+against the table, and `docs/ARCHITECTURE.md` draws it (a test compares the picture with the table). Records
 of step 0, except the input that opens the turn, belong to the agent and not to the turn: configurations, imports,
 manual summaries, excluded turns and replaced thoughts. A call that had started outside gets a result before its turn is
 cancelled. A fork may begin in the middle of a commit: the turn is then abandoned there, as if it had been idle. `Agent`

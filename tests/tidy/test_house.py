@@ -38,6 +38,6 @@ def test_nothing_catches_everything_behind_a_name() -> None:
 
 
 def test_the_architecture_names_every_sub_room() -> None:
-    """docs/explanation/architecture.md says of each sub-room which question it answers."""
-    page = (ROOT / "docs" / "explanation" / "architecture.md").read_text(encoding="utf-8")
+    """docs/ARCHITECTURE.md says of each sub-room which question it answers."""
+    page = (ROOT / "docs" / "ARCHITECTURE.md").read_text(encoding="utf-8")
     report(list(house.unmentioned(sources(), page)), "add a row: `room/sub_room/`, its question, its imports")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from everlog.actors.agent.turn_transitions import diagram, fault
 
-ARCHITECTURE = Path(__file__).parents[3] / "docs" / "explanation" / "architecture.md"
+ARCHITECTURE = Path(__file__).parents[3] / "docs" / "ARCHITECTURE.md"
 
 
 def test_the_documented_diagram_equals_the_table() -> None:
