@@ -204,9 +204,9 @@ def claim_of(store: FileStore, note: Callable[[str], None]) -> ClusterClaim:
     """Return the claim of the cluster that this supervisor's actor is in. Ray starts the actor again under its id."""
     key, path = ray_api.own_key(), store.root / CLAIMS / "cluster"
     who = f"the one at {ray_api.address()}, whose head is {os.uname().nodename}"
-    claim: Claim | None = Claim(side_files_of(path), path, key, who, lambda: monotonic_us() / MICROSECONDS)
-    if not url_of(store.root):
-        claim = None
+    claim = None
+    if url_of(store.root):  # in a folder, locks tell who lives
+        claim = Claim(side_files_of(path), path, key, who, lambda: monotonic_us() / MICROSECONDS)
     return ClusterClaim(key, claim, clock=RealClock(), now_us=monotonic_us, note=note)
 
 

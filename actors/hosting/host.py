@@ -289,7 +289,8 @@ class Host:
             self.agent_id, wanted.settings, command=wanted.command, on_commit=on_commit, create=wanted.create,
             take_over=take_over, unattended=unattended, keep_configuration=wanted.keep_configuration, by=wanted.by,
         )  # fmt: skip
-        agent, self._seat = await opening.__aenter__(), opening
+        agent = await opening.__aenter__()
+        self._seat = opening
         return agent
 
     async def _unload_agent(self) -> None:

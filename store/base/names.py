@@ -111,7 +111,12 @@ def shard_of(name: str, shards: int) -> str:
             f"{name!r} cannot have shared placement: this store has no shards. Use dedicated placement, or give the "
             "store shards with `everlog cluster shards 8`."
         )
-    return f"shard-{int(hash_of(name)[:8], 16) % shards:03d}"
+    return shard_name(int(hash_of(name)[:8], 16) % shards)
+
+
+def shard_name(number: int) -> str:
+    """Return the name of the shared partition with that number, from 0."""
+    return f"shard-{number:03d}"
 
 
 def is_shared(partition: str) -> bool:

@@ -14,7 +14,6 @@ Used by `FileStore`, whose register refuses new agents under these names, by `Ag
 from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 
-import google_crc32c
 import msgspec
 
 from everlog.events import BadInput, CorruptLog, UnknownAgent
@@ -22,6 +21,7 @@ from everlog.store.base.block_streams import check_not_reserved
 from everlog.store.base.disk import Disk, publish, remove_if_there, storage
 from everlog.store.base.names import check_name_form, hash_of, name_of
 from everlog.store.partition.partition import token
+from everlog.store.streams.register_file import signed_json
 
 _HASH_CHARS = 64
 
@@ -42,8 +42,7 @@ class _Signed(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def _encoded(alias: Alias) -> bytes:
-    body = msgspec.json.encode(alias)
-    return b'{"crc32c":"%s","alias":%s}' % (f"{google_crc32c.value(body):08x}".encode(), body)
+    return signed_json("alias", msgspec.json.encode(alias))
 
 
 class Aliases:

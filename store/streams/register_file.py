@@ -23,7 +23,6 @@ from everlog.store.base.names import hash_of
 
 REPAIR = "everlog log repair-register"
 """Command that makes the files of the register again from the logs."""
-_SIGNED = b'{"crc32c":"%s","agents":%s}'
 
 
 class Assignment(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -53,10 +52,16 @@ class _Signed(msgspec.Struct, forbid_unknown_fields=True):
     agents: list[Assignment]
 
 
+def signed_json(field: str, value: bytes) -> bytes:
+    """Return the bytes of a file whose `field` has an encoded value, with the checksum of the value before it. Other
+    names and the number of shards are kept in such files, too.
+    """
+    return b'{"crc32c":"%s","%s":%s}' % (f"{google_crc32c.value(value):08x}".encode(), field.encode(), value)
+
+
 def encode_assignments(assignments: Sequence[Assignment]) -> bytes:
     """Return the bytes of a file that holds these assignments, one or more."""
-    agents = msgspec.json.encode(list(assignments))
-    return _SIGNED % (f"{google_crc32c.value(agents):08x}".encode(), agents)
+    return signed_json("agents", msgspec.json.encode(list(assignments)))
 
 
 def decode_assignments(content: bytes, path: Path) -> RegisterFile:

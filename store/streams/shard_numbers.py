@@ -18,14 +18,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
-import google_crc32c
 import msgspec
 
 from everlog.events import BadInput, CorruptLog
 from everlog.store.base.disk import Disk, publish, storage
-from everlog.store.base.names import is_shared, shard_of
+from everlog.store.base.names import is_shared, shard_name, shard_of
 from everlog.store.base.store_constants import SHARDS_MAX
 from everlog.store.partition.partition import token
+from everlog.store.streams.register_file import signed_json
 
 SHARDS = "shards"
 """Name of the folder."""
@@ -37,8 +37,7 @@ class _Signed(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def _encoded(numbers: Sequence[int]) -> bytes:
-    body = msgspec.json.encode(list(numbers))
-    return b'{"crc32c":"%s","numbers":%s}' % (f"{google_crc32c.value(body):08x}".encode(), body)
+    return signed_json("numbers", msgspec.json.encode(list(numbers)))
 
 
 class ShardNumbers(Protocol):
@@ -55,7 +54,7 @@ class ShardNumbers(Protocol):
 
 def is_shard_of(partition: str, numbers: Sequence[int]) -> bool:
     """Return True if a store that has had these numbers of shards has had that one."""
-    return partition in {f"shard-{number:03d}" for number in range(max(numbers))}
+    return partition in map(shard_name, range(max(numbers)))
 
 
 def first_shards(name: str, numbers: Sequence[int]) -> set[str]:

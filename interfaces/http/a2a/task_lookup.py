@@ -11,6 +11,7 @@ import msgspec
 
 from everlog.actors.agent.fork_agent import open_turns_of
 from everlog.actors.feed.run_lookup import RunStatus, find_input, status_of_ended
+from everlog.actors.prompt.context import is_imported
 from everlog.events import (
     INPUTS,
     AgentDeleted,
@@ -79,10 +80,11 @@ def tasks_in(records: Sequence[Record]) -> list[TaskRecords]:
     tasks: list[_Following] = []
     turns: dict[int, _Following] = {}
     asked: dict[int, _Following] = {}
-    for record in records:
+    born = 0
+    for at, record in enumerate(records):
         event: Any = event_of(record) if record.type in _LEADING and not is_erased(record.payload) else None
         if record.type == AgentDeleted.kind:  # turns are counted from 1 again
-            tasks, turns, asked = [], {}, {}
+            tasks, turns, asked, born = [], {}, {}, at + 1
         elif isinstance(event, ApprovalDecided) and (task := asked.pop(event.request, None)) is not None:
             del task.requests[event.request]
             task.inputs[record.turn] = record
@@ -98,8 +100,7 @@ def tasks_in(records: Sequence[Record]) -> list[TaskRecords]:
             if isinstance(event, ApprovalRequested):
                 task.requests[record.seq] = record
                 asked[record.seq] = task
-    living = max((at for at, record in enumerate(records) if record.type == AgentDeleted.kind), default=-1) + 1
-    still_open = set(open_turns_of(records[living:]))
+    still_open = set(open_turns_of(records[born:]))
     return [task.ended(still_open) for task in tasks]
 
 
@@ -113,7 +114,7 @@ def _begins_task(record: Record) -> bool:
         and record.type != ApprovalDecided.kind
         and record.turn > 0
         and not record.step
-        and '"imported":true' not in record.payload
+        and not is_imported(event_of(record))
     )
 
 
