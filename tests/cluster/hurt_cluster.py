@@ -7,7 +7,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from everlog.actors.agent_system import AgentSystem
 from everlog.actors.api import open_system
@@ -178,7 +178,10 @@ class Sender:
         self.hear()
         return self.process.wait(), self.process.stderr.read()
 
-    def die(self) -> None:
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
         """Kill the process if it is alive, and read its last lines."""
         if self.process.poll() is None:
             self.process.kill()

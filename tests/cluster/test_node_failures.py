@@ -138,25 +138,19 @@ def test_a_restarted_head_is_a_new_cluster(nodes: Nodes, tmp_path: Path, monkeyp
     with serving((200, "")) as endpoint:
         pays(endpoint)
         monkeypatch.setenv("RAY_ADDRESS", nodes.address)
-        first = Sender(store, paid, endpoint.url, load)
-        try:
+        with Sender(store, paid, endpoint.url, load) as first:
             first.hear("ready")
             first.hear("answered")
             hosts = [pid for node in nodes.workers for pid in nodes.hosts(node)]
             began = time.monotonic()
             nodes.kill_head()
-        finally:
-            first.die()
         assert hosts
         nodes.begin(workers=2)
         monkeypatch.setenv("RAY_ADDRESS", nodes.address)
-        second = Sender(store, paid, endpoint.url, load)
-        try:
+        with Sender(store, paid, endpoint.url, load) as second:
             second.hear("ready")
             print(f"the head was killed: {time.monotonic() - began:.1f} s until all agents answered in a new cluster")
             assert second.end() == (0, "")
-        finally:
-            second.die()
         assert all(ends(pid) for pid in hosts)
         print(judge(store, paid, load))
 

@@ -94,20 +94,16 @@ def test_a_new_cluster_takes_over_from_a_dead_one(
     paid, load = tmp_path / "paid", Load(shared=4, paying=2, dedicated=2)
     with serving((200, "")) as endpoint:
         pays(endpoint)
-        first = Sender(url, paid, endpoint.url, load)
-        try:
+        with Sender(url, paid, endpoint.url, load) as first:
             first.hear("ready")
             first.hear("answered")
             node = max(nodes.workers, key=lambda node: len(nodes.hosts(node)))
             hosts, began = nodes.hosts(node), time.monotonic()
             family = nodes.stop(node)
             kill(*nodes.kill_head())
-        finally:
-            first.die()
         nodes.begin(workers=2)
         monkeypatch.setenv("RAY_ADDRESS", nodes.address)
-        second = Sender(url, paid, endpoint.url, load)
-        try:
+        with Sender(url, paid, endpoint.url, load) as second:
             second.hear("ready")
             print(f"the cluster died: {time.monotonic() - began:.1f} s until all agents answered in a new one")
             nodes.go_on(hosts)
@@ -117,7 +113,5 @@ def test_a_new_cluster_takes_over_from_a_dead_one(
             assert all(ends(pid) for pid in hosts)
             print(f"of {len(hosts)} hosts that stood still {len(by_themselves)} ended by themselves")
             assert second.end() == (0, "")
-        finally:
-            second.die()
         check_apart(machines, nodes)
         print(judge(folder_of(url), paid, load))

@@ -5,7 +5,7 @@
 
 import sys
 from collections.abc import Callable
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 from unittest.mock import patch
 
@@ -22,6 +22,7 @@ from everlog.actors.hosting.subscribers import Subscribers
 from everlog.actors.hosting.timer_schedule import TimerSchedule
 from everlog.events import Heartbeat, HostLost
 from everlog.store.stores.memory_store import MemoryLog
+from tests.support.cluster import sim_checks
 from tests.support.cluster.sim_world import simulate
 
 Patch = AbstractContextManager[Any]
@@ -90,14 +91,7 @@ BREAKS: dict[str, tuple[int, Callable[[], Patch]]] = {
 
 def fails(seed: int, guard: str = "") -> str:
     """Return the error of a seed's world without a guard, or an empty string."""
-    with ExitStack() as broken:
-        if guard:
-            broken.enter_context(BREAKS[guard][1]())
-        try:
-            simulate(seed)
-        except Exception as error:  # noqa: BLE001 - whatever goes wrong, the seed found it
-            return f"{type(error).__name__}: {error}"
-    return ""
+    return sim_checks.error_of(simulate, seed, BREAKS[guard][1]() if guard else nullcontext())
 
 
 def main(names: list[str]) -> None:

@@ -1,15 +1,30 @@
 """Checks after a simulated run, based on the logs and the callers' answers only."""
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from everlog.actors.ports.agent_constants import RESENDS_MAX
 from everlog.events import Record
+from tests.support import virtual_time
 from tests.support.agents import fast_stand_ins
 
 if TYPE_CHECKING:
     from tests.support.cluster.sim_world import Hearing, Said, World
 
+
+class StandInWorld(Protocol):
+    """Simulated world whose agents are stand-ins."""
+
+    async def think(self) -> None: ...
+
+    async def live(self) -> None: ...
+
+    def check(self) -> None: ...
+
+
+WorldT = TypeVar("WorldT", bound=StandInWorld)
 
 LATELY_US = 120_000_000
 """Microseconds before the end: a turn that began later may still be open."""
@@ -45,6 +60,36 @@ def check(world: "World") -> None:
         assert client.told_of_losses * (1 + RESENDS_MAX) <= losses, f"{losses} losses, and not sent again as often"
         for said in client.said:
             check_said(said, world.log(said.agent_id))
+
+
+def check_log(world: Any, agent_id: str) -> list[Record]:
+    """Check the log of an agent of a world with visitors, and what they have said to it. Return its records."""
+    records = list(world.store.reader(agent_id).read(agent_id))
+    assert [record.seq for record in records] == list(range(1, len(records) + 1))
+    check_turns(world, records)
+    for visitor in world.visitors:
+        for said in visitor.said:
+            if said.agent_id == agent_id:
+                check_said(said, records)
+    return records
+
+
+def lived(world: WorldT) -> WorldT:
+    """Simulate a world whose agents are stand-ins, check it, and return it."""
+    with fast_stand_ins.plain(world.think):
+        virtual_time.run(world.live, collect=False)
+    world.check()
+    return world
+
+
+def error_of(simulate: Callable[[int], object], seed: int, broken: AbstractContextManager[Any]) -> str:
+    """Return the error of a seed's world while `broken` removes a guard; an empty string if there is none."""
+    with broken:
+        try:
+            simulate(seed)
+        except Exception as error:  # noqa: BLE001 - whatever goes wrong, the seed found it
+            return f"{type(error).__name__}: {error}"
+    return ""
 
 
 def check_turns(world: "World", records: list[Record]) -> None:

@@ -21,8 +21,6 @@ from everlog.actors.sharding.shard_mover import ShardMover, misplaced
 from everlog.events import EverlogError, ModelError, PartitionBusy
 from everlog.store import MemoryStore
 from everlog.testing import CountingIds
-from tests.support import virtual_time
-from tests.support.agents import fast_stand_ins
 from tests.support.agents.journal_world import in_place
 from tests.support.agents.virtual_time_runtime import Home
 from tests.support.cluster import sim_checks
@@ -151,25 +149,14 @@ class World:
 
     def check(self) -> None:
         """Check that nothing is lost or done twice, and that each agent is where it belongs in the end."""
-        simple: Any = self
         assert not self.out_of_place, f"not moved: {self.out_of_place}"
         for agent_id in AGENTS:
-            records = list(self.store.reader(agent_id).read(agent_id))
-            assert [record.seq for record in records] == list(range(1, len(records) + 1))
-            sim_checks.check_turns(simple, records)
-            for visitor in self.visitors:
-                for said in visitor.said:
-                    if said.agent_id == agent_id:
-                        sim_checks.check_said(said, records)
+            sim_checks.check_log(self, agent_id)
 
 
 def simulate(seed: int) -> World:
     """Simulate and check the world of a seed."""
-    world = World(seed)
-    with fast_stand_ins.plain(world.think):
-        virtual_time.run(world.live, collect=False)
-    world.check()
-    return world
+    return sim_checks.lived(World(seed))
 
 
 async def _ruthless(self: Shard, agent_id: str, **_: Any) -> bool:
@@ -195,9 +182,4 @@ NEARBY = 30
 
 def fails(seed: int, guard: str = "") -> bool:
     """Return True if the world of a seed fails, without a guard if one is given."""
-    with BREAKS[guard][1]() if guard else nullcontext():
-        try:
-            simulate(seed)
-        except Exception:  # noqa: BLE001 - whatever goes wrong, the seed found it
-            return True
-    return False
+    return bool(sim_checks.error_of(simulate, seed, BREAKS[guard][1]() if guard else nullcontext()))

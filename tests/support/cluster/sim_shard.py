@@ -7,7 +7,7 @@ import asyncio
 import random
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import AbstractContextManager, ExitStack, suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any
 from unittest.mock import patch
 
@@ -18,8 +18,6 @@ from everlog.actors.hosting.shard_journal import ShardJournal
 from everlog.events import Busy, ClusterError, EverlogError, HostLost, ModelError, PartitionBusy, Record, StoreError
 from everlog.store import MemoryStore
 from everlog.testing import CountingIds
-from tests.support import virtual_time
-from tests.support.agents import fast_stand_ins
 from tests.support.agents.journal_world import SHARD
 from tests.support.agents.virtual_time_runtime import open_ref
 from tests.support.agents.virtual_time_shard import SharedHome
@@ -167,26 +165,15 @@ class World:
 
     def check(self) -> None:
         """Check that nothing is lost or done twice, and that memory agrees with the log."""
-        simple: Any = self
         for agent_id in AGENTS:
-            records = list(self.store.reader(agent_id).read(agent_id))
-            assert [record.seq for record in records] == list(range(1, len(records) + 1))
-            sim_checks.check_turns(simple, records)
+            records = sim_checks.check_log(self, agent_id)
             assert self.engine.get(agent_id, records) == records, f"the engine has something else of {agent_id}"
-            for visitor in self.visitors:
-                for said in visitor.said:
-                    if said.agent_id == agent_id:
-                        sim_checks.check_said(said, records)
         assert len(self.engine) <= max(2 * self.agents_max, 1)
 
 
 def simulate(seed: int) -> World:
     """Simulate and check the world of a seed."""
-    world = World(seed)
-    with fast_stand_ins.plain(world.think):
-        virtual_time.run(world.live, collect=False)
-    world.check()
-    return world
+    return sim_checks.lived(World(seed))
 
 
 Patch = AbstractContextManager[Any]
@@ -218,14 +205,7 @@ BREAKS: dict[str, tuple[int, Callable[[], Patch]]] = {
 
 def fails(seed: int, guard: str = "") -> str:
     """Return the error of a seed's world without a guard, or an empty string."""
-    with ExitStack() as broken:
-        if guard:
-            broken.enter_context(BREAKS[guard][1]())
-        try:
-            simulate(seed)
-        except Exception as error:  # noqa: BLE001 - whatever goes wrong, the seed found it
-            return f"{type(error).__name__}: {error}"
-    return ""
+    return sim_checks.error_of(simulate, seed, BREAKS[guard][1]() if guard else nullcontext())
 
 
 def main(names: list[str]) -> None:
