@@ -13,7 +13,7 @@ from everlog.projections.input_outcomes import InputOutcome, input_outcomes
 from everlog.projections.projection_constants import HEAD, OF_A_STATE
 from everlog.projections.rows import Row, Rows, Wanted
 from everlog.projections.sql_catalogue import PROJECTIONS
-from everlog.projections.state import DERIVER, activate, activate_many, history_of
+from everlog.projections.state import DERIVER, activate, activate_many
 from everlog.projections.talk_reads import read_talks
 
 if TYPE_CHECKING:
@@ -38,7 +38,6 @@ __all__ = [
     "Wanted",
     "activate",
     "activate_many",
-    "history_of",
     "input_outcomes",
     "read_talks",
 ]

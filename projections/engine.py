@@ -6,7 +6,7 @@ Not thread-safe: each host has its own engine.
 """
 
 import weakref
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, Self
 
@@ -18,6 +18,7 @@ from everlog.projections.hot.context_bounds import BoundsCache
 from everlog.projections.hot.hot_database import HotDatabase
 from everlog.projections.hot.parsed_statements import plain_text
 from everlog.projections.hot.record_insert import upcast_table
+from everlog.projections.hot.resumed_agents import ResumedAgents
 from everlog.projections.projection_constants import (
     COMPACT_ROWS_MIN,
     FEW_AGENTS,
@@ -34,8 +35,8 @@ from everlog.projections.projection_constants import (
 from everlog.projections.rows import Row, Rows, Wanted, answers, place_of
 from everlog.projections.search_caches import SearchCaches
 from everlog.projections.sql_catalogue import CHANGES, PROJECTIONS, batch_query, context_by_bounds, macro, sql
-from everlog.projections.summary_reach import HistoryLoader, kept_from, shown_from, values_of_kinds
-from everlog.store import batch_of
+from everlog.projections.summary_reach import values_of_kinds
+from everlog.store import LogReader, batch_of
 from everlog.store.base.arrow_values import text_array
 from everlog.store.base.lazy_pyarrow import pc
 
@@ -60,8 +61,8 @@ class Projections:
             memory_mb=memory_mb,
         )  # fmt: skip
         self._pending: list[Record] = []  # added, and not inserted before a query needs them
-        self._resumed: dict[str, HistoryLoader] = {}
-        self._kept_from: dict[str, int] = {}  # first seq that the state of a resumed agent shows
+        self.resumed = ResumedAgents()
+        """Agents that continue from states."""
         self._bounds = BoundsCache()
         self.caches = SearchCaches()
         """Memory of searches, filled with the records that are added."""
@@ -95,7 +96,7 @@ class Projections:
             counted = any(record.type in _COUNTED for record in records)
             summarized = sorted({record.agent_id for record in records if record.type in _SUMMARIES})
             # Before the insert: a summary that was undone may need records that a state does not have.
-            self._complete(self._reaching([(r.agent_id, r.payload) for r in records if r.type in _SUMMARIES]))
+            self._complete(self.resumed.reaching([(r.agent_id, r.payload) for r in records if r.type in _SUMMARIES]))
             records = [upcast_record(record) for record in records]
             self._pending.extend(records)
             if births or counted or len(self._pending) >= PENDING_RECORDS_MAX:
@@ -138,25 +139,20 @@ class Projections:
         births = [birth for birth in values_of_kinds(table, kinds, ("agent_created",), "seq") if birth[1] > 1]
         summaries = values_of_kinds(table, kinds, _SUMMARIES, "payload")
         self.flush()
-        self._complete(self._reaching(summaries))
+        self._complete(self.resumed.reaching(summaries))
         count = "count_all" if any(kind in _COUNTED for kind in set(kinds)) else None
         self._add(table.to_batches(), births, count, sorted({agent_id for agent_id, _ in summaries}))
         self._sizes.note_table(table)
         return self._note(table)
 
-    def resume(self, rows: pa.Table, histories: Mapping[str, HistoryLoader]) -> None:
+    def resume(self, rows: pa.Table, readers: Mapping[str, LogReader]) -> None:
         """Continue from states, the result of `states`. For questions about now they replace all records.
 
-        A question that needs more of an agent than its state makes the engine read the agent's history, once.
+        A question that needs more of an agent than its state makes the engine read all the agent's records, once, by
+        its reader.
         """
         self.restore(rows)
-        self._continue(rows, histories)
-
-    def _continue(self, rows: pa.Table, histories: Mapping[str, HistoryLoader]) -> None:
-        shown = kept_from(rows)
-        for agent_id, history in histories.items():
-            self._resumed[agent_id] = history
-            self._kept_from[agent_id] = shown.get(agent_id, 0)
+        self.resumed.note(rows, readers)
 
     def restore(self, rows: pa.Table) -> None:
         """Add state rows of any agents."""
@@ -182,32 +178,34 @@ class Projections:
         """Return up to SHRUNK_AT_ONCE agents to `shrink`; none if at most `bytes_max` bytes came since their states."""
         return self._sizes.longest_unread(bytes_max, SHRUNK_AT_ONCE)
 
-    def shrink(self, histories: Mapping[str, HistoryLoader]) -> None:
+    def shrink(self, readers: Mapping[str, LogReader]) -> None:
         """Replace the rows of these agents by their states, as if they had been resumed. What searches keep of them
         stays. Raise duckdb.Error: nothing has changed.
         """
-        rows = self.states(agents := list(histories))
+        rows = self.states(agents := list(readers))
         with self._hot.transaction():
             dropped = self._hot.updates.delete(agents, cold=not self._settled.isdisjoint(agents))
             self._hot.states.insert(rows)
         self._leave(agents)
         self._changed += dropped
         self._note(rows)
-        self._continue(rows, histories)
+        self.resumed.note(rows, readers)
         self._compact_if_due()
 
-    def _reaching(self, summaries: Sequence[tuple[str, str]]) -> set[str]:
-        """Return the resumed agents with a summary, among (agent, payload), that shows more than their state has."""
-        return {a for a, payload in summaries if a in self._resumed and shown_from(payload) < self._kept_from[a]}
-
-    def _complete(self, agents: Iterable[str]) -> None:
-        """Load all records of these agents, as if they had not been resumed from a state."""
-        for agent_id in sorted(self._resumed.keys() & set(agents)):
-            head = self._query("SELECT max(seq) AS head FROM records WHERE agent_id = ?", [agent_id])[0]["head"]
-            records = self._resumed[agent_id](head)
+    def _complete(self, agents: Collection[str] | None) -> None:
+        """Load all records of these agents (None: of all), as if they had not been resumed from a state."""
+        for agent_id, head in self.heads(self.resumed.among(agents)).items():
+            records = self.resumed.records(agent_id, head)
             self._drop([agent_id])
             self._load(records)
-        self._sizes.note_read(agents)
+        self._sizes.note_read(agents or ())
+
+    def heads(self, agents: Sequence[str]) -> dict[str, int]:
+        """Return the newest seq of each of these agents that has records here."""
+        if not agents:
+            return {}
+        newest = "SELECT agent_id, max(seq) AS seq FROM records WHERE list_contains(?, agent_id) GROUP BY agent_id"
+        return {row["agent_id"]: row["seq"] for row in self._query(newest, [list(agents)])}
 
     def _add(
         self,
@@ -266,9 +264,7 @@ class Projections:
         self._altered.difference_update(agents)
         self._bounds.forget(agents)
         self._sizes.forget(agents)
-        for agent_id in agents:
-            self._resumed.pop(agent_id, None)
-            self._kept_from.pop(agent_id, None)
+        self.resumed.forget(agents)
 
     def _compact_if_due(self) -> None:
         if self._changed >= self._compact_at:
@@ -368,7 +364,7 @@ class Projections:
         self, statement: str, parameters: Sequence[object] = (), agents: Sequence[str] | None = None
     ) -> list[Row]:
         """Return the rows of any SELECT over records of these `agents`; None: of all agents."""
-        self._complete(self._resumed if agents is None else agents)
+        self._complete(agents)
         return self._query(statement, parameters)
 
     def _query(self, statement: str | duckdb.Statement, parameters: Sequence[object] = ()) -> list[Row]:

@@ -35,6 +35,9 @@ their states, and a question about their past reads the log again.
 SHRUNK_AT_ONCE = 64
 """Maximum agents that are shrunk to their states at once, inclusive: of each time 50 ms, and 0.6 ms for each agent."""
 
+LOGGED_RECORDS_AT_ONCE = 32_768
+"""Maximum records, inclusive, of several agents whose logs are read together for a search: some 30 MB."""
+
 FEW_RECORDS = 2048
 """Maximum number of records, inclusive, that are inserted by a plan made once: more are read faster from Arrow."""
 

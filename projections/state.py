@@ -18,7 +18,7 @@ from everlog.events import CATALOGUE
 from everlog.projections.engine import Projections
 from everlog.projections.projection_constants import BATCH_BYTES, STATE_VERSION
 from everlog.projections.sql_catalogue import batch_query, sql
-from everlog.projections.summary_reach import HistoryLoader, kept_from, shown_from
+from everlog.projections.summary_reach import kept_from, shown_from
 from everlog.store import SCHEMA, LogReader
 from everlog.store.base.arrow_values import empty_table, int_value, text_array
 from everlog.store.base.lazy_pyarrow import pc
@@ -129,7 +129,7 @@ def activate_many(
         if rows:
             states = pa.concat_tables(rows)
             names = states.column("agent_id").unique().to_pylist()
-            projections.resume(states, {name: history_of(reader, name) for name in names})
+            projections.resume(states, dict.fromkeys(names, reader))
         projections.load(pa.concat_tables(later) if later else empty_table(SCHEMA))
     except duckdb.Error:
         projections.forget_many(agents)
@@ -151,12 +151,3 @@ def _each(reader: LogReader, agents: Sequence[str], as_of: int | None) -> tuple[
     states = {name: state for name in agents if (state := reader.state(name, DERIVER.maker, as_of)) is not None}
     later = [reader.table(name, states[name].seq + 1 if name in states else 1, as_of) for name in agents]
     return [state.rows for state in states.values()], later
-
-
-def history_of(reader: LogReader, agent_id: str) -> HistoryLoader:
-    """Return a reader of all records of an agent up to a seq."""
-
-    def read(head: int) -> pa.Table:
-        return reader.table(agent_id, 1, head)
-
-    return read

@@ -1,9 +1,9 @@
 """Tell how far back summaries let a context see, and so which records a state needs. Pure.
 
-Used by `engine` and `state`.
+Used by `engine`, `state` and `resumed_agents`.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import msgspec
@@ -13,9 +13,6 @@ from everlog.events import is_erased
 from everlog.projections.projection_constants import HEAD
 from everlog.store.base.arrow_values import int_array, text_value
 from everlog.store.base.lazy_pyarrow import pc
-
-HistoryLoader = Callable[[int], pa.Table]
-"""Reader of all records of an agent up to a seq (inclusive), in commit order."""
 
 
 def kept_from(rows: pa.Table) -> dict[str, int]:

@@ -33,7 +33,7 @@ from everlog.events import (
     Record,
     StoreError,
 )
-from everlog.projections import HEAD, Projections, Rows, Wanted, activate, activate_many, history_of, read_talks
+from everlog.projections import HEAD, Projections, Rows, Wanted, activate, activate_many, read_talks
 from everlog.projections.projection_constants import HISTORY_BYTES_MAX
 from everlog.store import Append, Commit, FileLog, LogReader, repeated_elsewhere
 
@@ -327,8 +327,8 @@ class ShardJournal:
     def _shrink(self, bytes_max: int) -> None:
         """Leave the past of some agents to the log if the projections have more than `bytes_max` bytes of it."""
         if agents := self.projections.surplus(bytes_max):
-            histories = {agent_id: history_of(self._reader(agent_id), agent_id) for agent_id in agents}
-            self._project(partial(self.projections.shrink, histories), agents)
+            readers = {agent_id: self._reader(agent_id) for agent_id in agents}
+            self._project(partial(self.projections.shrink, readers), agents)
 
     def _reader(self, agent_id: str) -> LogReader:
         return self._readers.get(agent_id, self.log)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import numpy as np
 
-from everlog.events import Record, is_erased
+from everlog.events import Record, is_erased, upcast_record
 from everlog.projections.search.utterance import Utterance
 
 if TYPE_CHECKING:
@@ -76,6 +76,17 @@ class AgentTalk:
             self._waiting, self._waiting_bytes, self._size = [], 0, index.size
         seqs = index.columns["seq"].first(len(index))
         return index.view(int(np.searchsorted(seqs, said_by, "right")))
+
+
+def talk_of(records: Iterable[Record]) -> AgentTalk:
+    """Return what the records of one agent, of any types, in order, say in its current life."""
+    talk = AgentTalk(0)
+    for record in records:
+        if record.type == "agent_created":
+            talk = AgentTalk(record.seq)
+        elif record.type in SAID_BY and not is_erased(record.payload):
+            talk.add(utterance_of(upcast_record(record)))
+    return talk
 
 
 class TalkCache:

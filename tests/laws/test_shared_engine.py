@@ -8,7 +8,10 @@ from hypothesis import strategies as st
 
 from everlog.events import CorruptLog, Record
 from everlog.projections import DERIVER, HEAD, PROJECTIONS, Projections, RecallSearch, activate_many
+from everlog.projections.hot import resumed_agents
 from everlog.projections.projection_constants import FEW_AGENTS, MANY_AGENTS
+from everlog.projections.search.talk_index import TalkView
+from everlog.projections.talk_reads import read_talks
 from everlog.store import SCHEMA, State, States, batch_of
 from tests.laws.test_projections import BIRTH, STREAMS, loaded, many, place_again, small_life
 from tests.support import engines, event_strategies
@@ -52,8 +55,9 @@ class Shelf:
         self.whole_reads += from_seq == 1
         return table_of(self.of(agent_id)[from_seq - 1 : to_seq])
 
-    def states(self, maker: str, agents: Sequence[str]) -> Iterator[States]:
-        known = {name: state for name in agents if (state := self.state(name, maker)) is not None}
+    def states(self, maker: str | None, agents: Sequence[str]) -> Iterator[States]:
+        found = {name: None if maker is None else self.state(name, maker) for name in agents}
+        known = {name: state for name, state in found.items() if state is not None}
         rows = pa.concat_tables([state.rows for state in known.values()]) if known else None
         after = [self.table(name, known[name].seq + 1 if name in known else 1) for name in agents]
         yield States(agents, rows, pa.concat_tables(after))
@@ -124,6 +128,52 @@ def test_a_search_of_one_agent_reads_no_history_of_another() -> None:
             "hello 2",
         ]
         assert shelf.whole_reads == 1
+
+
+@law(STREAMS | LIVES, st.data(), few=3, many=60)
+def test_the_talk_of_resumed_agents_is_read_without_their_rows(records: list[Record], data: st.DataObject) -> None:
+    """The talk of agents that continue from states, of different lengths, is that of an engine with all their records,
+    and stays so with records that follow. The engine gets no rows, and the log may have newer records than it.
+    """
+    cuts = {name: data.draw(st.integers(0, len(records))) for name in NAMES}
+    seen = data.draw(st.integers(max(cuts.values()), len(records)))
+    shelf = Shelf(records[:seen], cuts)
+    wanted = [(name, HEAD) for name in NAMES]
+    with Projections() as engine, Projections() as whole:
+        activate_many(engine, shelf, NAMES)  # type: ignore[arg-type]
+        shelf.records = list(records)
+        whole.load(table_of([place_again(record, name) for name in NAMES for record in records[:seen]]))
+        rows = engine.query("SELECT count(*) AS n FROM records", agents=())
+        assert [words(view) for view in read_talks(engine, wanted)] == [words(v) for v in read_talks(whole, wanted)]
+        assert engine.query("SELECT count(*) AS n FROM records", agents=()) == rows
+        for record in records[seen:]:
+            for one in (engine, whole):
+                one.add([place_again(record, name) for name in NAMES])
+        assert [words(view) for view in read_talks(engine, wanted)] == [words(v) for v in read_talks(whole, wanted)]
+
+
+def words(view: TalkView) -> list[tuple[object, ...]]:
+    """Return what a view shows of each message."""
+    columns = (view.seq, view.time, view.role, view.chars, view.linked, [view.names[n] for n in view.speaker])
+    return list(zip(*(list(column) for column in columns), strict=True))
+
+
+def test_logs_are_read_together_and_only_so_much_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The logs of agents that search together are read together, up to a number of records; a log that is longer is
+    read alone.
+    """
+    life = small_life()
+    shelf = Shelf(life, dict.fromkeys(NAMES, len(life)))
+    read: list[Sequence[str]] = []
+    states = shelf.states
+    with Projections() as engine:
+        activate_many(engine, shelf, NAMES)  # type: ignore[arg-type]
+        monkeypatch.setattr(shelf, "states", lambda maker, some: read.append(list(some)) or states(maker, some))
+        for room, batches in ((2 * len(life), [["ann", "bob"], ["o'hara"]]), (1, [["ann"], ["bob"], ["o'hara"]])):
+            monkeypatch.setattr(resumed_agents, "LOGGED_RECORDS_AT_ONCE", room)
+            assert len(list(engine.resumed.logged(engine.heads(NAMES)))) == len(batches)
+            assert read == batches
+            read.clear()
 
 
 def test_unloading_an_agent_drops_its_talk() -> None:

@@ -1,0 +1,72 @@
+"""Know which agents of an engine continue from states, and read all records of such agents from their logs.
+
+Used by `engine`, and by `talk_reads` through it.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+
+import pyarrow as pa
+
+from everlog.projections.projection_constants import LOGGED_RECORDS_AT_ONCE
+from everlog.projections.summary_reach import kept_from, shown_from
+from everlog.store import LogReader
+
+
+class ResumedAgents:
+    """Agents of which an engine has the rows of a state and what came after it. For one thread at a time."""
+
+    def __init__(self) -> None:
+        self._readers: dict[str, LogReader] = {}
+        self._kept_from: dict[str, int] = {}
+        """First seq that the state of each agent shows."""
+
+    def note(self, rows: pa.Table, readers: Mapping[str, LogReader]) -> None:
+        """Take note of agents that continue from states with these rows; each reader has all records of its agent."""
+        shown = kept_from(rows)
+        for agent_id, reader in readers.items():
+            self._readers[agent_id] = reader
+            self._kept_from[agent_id] = shown.get(agent_id, 0)
+
+    def forget(self, agents: Iterable[str]) -> None:
+        """Forget these agents: they left the engine, or the engine has all their records."""
+        for agent_id in agents:
+            self._readers.pop(agent_id, None)
+            self._kept_from.pop(agent_id, None)
+
+    def among(self, agents: Iterable[str] | None) -> list[str]:
+        """Return those of these agents that continue from states, sorted; None: all that do."""
+        return sorted(self._readers.keys() if agents is None else self._readers.keys() & set(agents))
+
+    def reaching(self, summaries: Iterable[tuple[str, str]]) -> set[str]:
+        """Return the agents with a summary, among (agent, payload), that shows more than their state has."""
+        return {a for a, payload in summaries if a in self._readers and shown_from(payload) < self._kept_from[a]}
+
+    def records(self, agent_id: str, head: int) -> pa.Table:
+        """Return all records of an agent up to a seq, inclusive, in commit order."""
+        return self._readers[agent_id].table(agent_id, 1, head)
+
+    def logged(self, heads: Mapping[str, int]) -> Iterator[pa.Table]:
+        """Yield all records of these agents from their logs, in commit order, for some agents at a time: each part of a
+        file is read once for many agents. `heads`: newest seq of each agent in the engine; a log may have more.
+        """
+        by_reader: dict[int, list[str]] = {}
+        for agent_id in sorted(heads):
+            by_reader.setdefault(id(self._readers[agent_id]), []).append(agent_id)
+        for agents in by_reader.values():
+            reader = self._readers[agents[0]]
+            for some in _batches(agents, heads):
+                for states in reader.states(None, some):
+                    yield states.after
+
+
+def _batches(agents: Collection[str], heads: Mapping[str, int]) -> Iterator[list[str]]:
+    """Yield the agents in lists of at most LOGGED_RECORDS_AT_ONCE records together; an agent with more is alone."""
+    batch: list[str] = []
+    records = 0
+    for agent_id in agents:
+        if batch and records + heads[agent_id] > LOGGED_RECORDS_AT_ONCE:
+            yield batch
+            batch, records = [], 0
+        batch.append(agent_id)
+        records += heads[agent_id]
+    yield batch
