@@ -9,9 +9,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from everlog.projections.engine import Projections
+from everlog.projections.hot.kept_contexts import KeptRows
+from everlog.projections.hot.rows import Row, Rows, Wanted
 from everlog.projections.input_outcomes import InputOutcome, input_outcomes
 from everlog.projections.projection_constants import HEAD, OF_A_STATE
-from everlog.projections.rows import Row, Rows, Wanted
 from everlog.projections.sql_catalogue import PROJECTIONS
 from everlog.projections.state import DERIVER, activate, activate_many
 from everlog.projections.talk_reads import read_talks
@@ -30,6 +31,7 @@ __all__ = [
     "AttachedSources",
     "DerivedRows",
     "InputOutcome",
+    "KeptRows",
     "Projections",
     "RecallPage",
     "RecallSearch",

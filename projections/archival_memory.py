@@ -9,9 +9,9 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from everlog.projections.engine import Projections
+from everlog.projections.hot.rows import Row
 from everlog.projections.projection_constants import HEAD
 from everlog.projections.recall_search import RecallPage
-from everlog.projections.rows import Row
 from everlog.projections.search.memory_cache import KnownMemories
 from everlog.store.base.bm25 import rarity, score, weight
 from everlog.store.base.stemming import phrases_in, query_stems, stems

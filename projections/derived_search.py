@@ -6,7 +6,7 @@ Used by `actors/memory/derived_search.py`. Which of them answer a query is decid
 from collections.abc import Sequence
 
 from everlog.projections.engine import Projections
-from everlog.projections.rows import Row
+from everlog.projections.hot.rows import Row
 
 
 class DerivedRows:

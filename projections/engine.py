@@ -6,7 +6,7 @@ Not thread-safe: each host has its own engine.
 """
 
 import weakref
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, Self
 
@@ -14,13 +14,14 @@ import duckdb
 import pyarrow as pa
 
 from everlog.events import Record, upcast_record
-from everlog.projections.hot.context_bounds import BoundsCache
 from everlog.projections.hot.hot_database import HotDatabase
+from everlog.projections.hot.kept_contexts import COLUMNS, KeptContexts, KeptRows
 from everlog.projections.hot.parsed_statements import plain_text
 from everlog.projections.hot.record_insert import upcast_table
-from everlog.projections.hot.resumed_agents import ResumedAgents
+from everlog.projections.hot.rows import Row, Rows, Wanted, answers, place_of
 from everlog.projections.projection_constants import (
     COMPACT_ROWS_MIN,
+    CONTEXTS_BYTES_MAX,
     FEW_AGENTS,
     FEW_RECORDS,
     HEAD,
@@ -32,10 +33,9 @@ from everlog.projections.projection_constants import (
     SHRUNK_AT_ONCE,
     THREADS,
 )
-from everlog.projections.rows import Row, Rows, Wanted, answers, place_of
+from everlog.projections.resumed_agents import ResumedAgents, values_of_kinds
 from everlog.projections.search_caches import SearchCaches
 from everlog.projections.sql_catalogue import CHANGES, PROJECTIONS, batch_query, context_by_bounds, macro, sql
-from everlog.projections.summary_reach import values_of_kinds
 from everlog.store import LogReader, batch_of
 from everlog.store.base.arrow_values import text_array
 from everlog.store.base.lazy_pyarrow import pc
@@ -62,8 +62,7 @@ class Projections:
         )  # fmt: skip
         self._pending: list[Record] = []  # added, and not inserted before a query needs them
         self.resumed = ResumedAgents()
-        """Agents that continue from states."""
-        self._bounds = BoundsCache()
+        self.contexts = KeptContexts(CONTEXTS_BYTES_MAX)
         self.caches = SearchCaches()
         """Memory of searches, filled with the records that are added."""
         self._held: set[str] = set()  # agents with rows
@@ -104,7 +103,7 @@ class Projections:
             self._held.update([record.agent_id for record in records])
             self._altered.update([record.agent_id for record in records if record.type in CHANGES])
             self.caches.note(records)
-            self._bounds.note(records)
+            self.contexts.note(records)
             self._sizes.note(records)
             self._changed += len(records)
             self._compact_if_due()
@@ -163,7 +162,7 @@ class Projections:
         """Take note of rows that were added. Return the names of their agents."""
         agents: list[str] = added.column("agent_id").unique().to_pylist()
         self._held.update(agents)
-        self._bounds.forget(agents)
+        self.contexts.forget(agents)
         altering = added.filter(pc.is_in(added.column("type"), text_array(sorted(CHANGES))))
         self._altered.update(altering.column("agent_id").unique().to_pylist())
         self._changed += added.num_rows
@@ -262,7 +261,7 @@ class Projections:
         self._held.difference_update(agents)
         self._settled.difference_update(agents)
         self._altered.difference_update(agents)
-        self._bounds.forget(agents)
+        self.contexts.forget(agents)
         self._sizes.forget(agents)
         self.resumed.forget(agents)
 
@@ -273,6 +272,7 @@ class Projections:
     def rest(self) -> None:
         """Give back the memory that only work needs."""
         self.caches.rest()
+        self.contexts.rest()
         self.compact()
 
     def compact(self) -> None:
@@ -293,13 +293,34 @@ class Projections:
         place = place_of(columns)
         return sorted(rows, key=itemgetter(place)) if place else rows
 
-    def answers(self, name: str, wanted: Sequence[Wanted]) -> list[Rows]:
+    def answers(self, name: str, wanted: Sequence[Wanted]) -> list[Rows | KeptRows]:
         """Return one answer, the rows that `rows` returns, for each (agent, as_of) of `wanted`, in its order.
 
-        With a turn in each of `wanted`, the context is that of a call in this turn. There is one query for all of them.
-        The answers share memory: do not keep them for long.
+        With a turn in each of `wanted`, the context is that of a call in this turn. There is one query for all that are
+        not kept. The answers share memory: do not keep them for long.
         """
-        return answers(self._columns(name, list(dict.fromkeys(wanted))), wanted)
+        distinct = list(dict.fromkeys(wanted))
+        found: dict[Wanted, Rows | KeptRows] = {}
+        if name == "context_window":
+            calls = [one for one in distinct if len(one) == 3 and one[1] == HEAD and one[0] not in self._altered]
+            found |= self.contexts.answers(calls, self._read_contexts)
+        others = [one for one in distinct if one not in found]
+        if others:
+            found |= zip(others, answers(self._columns(name, others), others), strict=True)
+        return [found[one] for one in wanted]
+
+    def _read_contexts(self, agents: Sequence[str]) -> Iterator[tuple[str, Iterator[tuple[Any, ...]]]]:
+        """Yield the rows of agents' contexts as of now in any turn, by their bounds: values of `COLUMNS`."""
+        self.flush()
+        bounds = self.contexts.bounds
+        if unknown := bounds.unknown(agents):
+            statement = self._statement("context_bounds", hot=True, few=self._few(unknown), changed=False)
+            found = self._hot.db.execute(statement, [unknown, [HEAD] * len(unknown)]).fetchall()
+            bounds.keep(unknown, found)
+        statement = self._hot.parsed.parsed(context_by_bounds(few=self._few(agents)))
+        columns = self._hot.columns(statement, bounds.given(agents, HEAD), many=len(agents) > FEW_AGENTS)
+        for agent_id, rows in zip(agents, answers(columns, [(name, HEAD) for name in agents]), strict=True):
+            yield agent_id, rows.values(*COLUMNS)
 
     def _columns(self, name: str, wanted: Sequence[Wanted]) -> dict[str, list[Any]]:
         """Return the columns of a projection."""
@@ -311,25 +332,8 @@ class Projections:
             self._complete(agents)
         hot = (is_now and name in _LIVE) or self._settled.isdisjoint(agents)
         changed = not self._altered.isdisjoint(agents)
-        bounds = self._bounded(wanted) if is_now and not changed and name == "context_window" else None
-        if bounds is not None:
-            parameters, statement = bounds, self._hot.parsed.parsed(context_by_bounds(few=self._few(wanted)))
-        else:
-            statement = self._statement(
-                name, hot=hot, few=self._few(wanted), changed=changed, in_turns=len(parameters) > 2
-            )
+        statement = self._statement(name, hot=hot, few=self._few(wanted), changed=changed, in_turns=len(parameters) > 2)
         return self._hot.columns(statement, parameters, many=len(wanted) > FEW_AGENTS)
-
-    def _bounded(self, wanted: Sequence[Wanted]) -> list[list[Any]] | None:
-        """Return the parameters by which the contexts of `wanted` are read; None if the whole statement must be run."""
-        unknown = self._bounds.unknown([agent_id for agent_id, *_ in wanted])
-        if len(wanted) == 1 and self._bounds.are_new(unknown):
-            return None  # for the first request of one agent, the whole statement is cheaper than two
-        if unknown:
-            statement = self._statement("context_bounds", hot=True, few=self._few(unknown), changed=False)
-            found = self._hot.db.execute(statement, [unknown, [HEAD] * len(unknown)]).fetchall()
-            self._bounds.keep(unknown, found)
-        return self._bounds.given(wanted)
 
     def _few(self, wanted: Sequence[object]) -> bool:
         """Return True if selecting the rows of these agents first is worth its 0.3 ms."""

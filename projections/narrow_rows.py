@@ -9,7 +9,7 @@ Used by `actors/agent/agent_view.py`.
 from collections.abc import Mapping, Sequence
 
 from everlog.projections.engine import Projections
-from everlog.projections.rows import Row
+from everlog.projections.hot.rows import Row
 from everlog.store import LogReader
 from everlog.store.base.arrow_values import text_array
 from everlog.store.base.lazy_pyarrow import pc

@@ -24,6 +24,9 @@ TALK_BYTES_MAX = 128 * 1024 * 1024
 that was searched last are kept, whatever they take.
 """
 
+CONTEXTS_BYTES_MAX = 96 * 1024 * 1024
+"""Memory for the contexts of agents at work, in each engine: some 1,000 of 50 messages. A host at rest keeps none."""
+
 MEMORIES_BYTES_MAX = 32 * 1024 * 1024
 """Memory for the memories of agents that have few, in each engine."""
 

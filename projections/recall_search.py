@@ -12,7 +12,7 @@ import numpy as np
 from everlog.events import FunctionError
 from everlog.events.times import MICROSECONDS
 from everlog.projections.engine import Projections
-from everlog.projections.rows import Row
+from everlog.projections.hot.rows import Row
 from everlog.projections.search.aliases import with_aliases
 from everlog.projections.search.features import FeatureQuery
 from everlog.projections.search.query_dates import closeness, query_spans

@@ -17,8 +17,8 @@ import pyarrow as pa
 from everlog.events import CATALOGUE
 from everlog.projections.engine import Projections
 from everlog.projections.projection_constants import BATCH_BYTES, STATE_VERSION
+from everlog.projections.resumed_agents import kept_from, shown_from
 from everlog.projections.sql_catalogue import batch_query, sql
-from everlog.projections.summary_reach import kept_from, shown_from
 from everlog.store import SCHEMA, LogReader
 from everlog.store.base.arrow_values import empty_table, int_value, text_array
 from everlog.store.base.lazy_pyarrow import pc

@@ -11,8 +11,8 @@ from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any
 
 from everlog.projections.engine import Projections
+from everlog.projections.hot.rows import Wanted
 from everlog.projections.projection_constants import HEAD
-from everlog.projections.rows import Wanted
 from everlog.projections.search.talk_cache import SAID_BY, AgentTalk, talk_of
 from everlog.projections.search.utterance import Utterance
 from everlog.store.base.arrow_schema import records_of

@@ -6,7 +6,7 @@ caller as a failed commit.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import duckdb
 
@@ -16,6 +16,8 @@ from everlog.store import Commit, Log, LogReader, repeated_elsewhere
 
 if TYPE_CHECKING:
     from everlog.projections.search.talk_index import TalkView
+
+T = TypeVar("T")
 
 
 class LocalJournal:
@@ -40,18 +42,30 @@ class LocalJournal:
         try:
             change()
         except duckdb.Error:
-            self._projections.forget(agent_id)
-            self._projections.load(self._reader.table(agent_id))
+            self._rebuild(agent_id)
+
+    def _rebuild(self, agent_id: str) -> None:
+        self._projections.forget(agent_id)
+        self._projections.load(self._reader.table(agent_id))
 
     async def rows(self, name: str, agent_id: str, as_of: int, turn: int | None = None) -> Sequence[Mapping[str, Any]]:
         """Return rows of a projection as of a seq, inclusive. `turn`: that of the call whose context is asked for."""
-        self._project(agent_id, self._projections.flush)
-        return self._projections.answers(name, [(agent_id, as_of) if turn is None else (agent_id, as_of, turn)])[0]
+        wanted = (agent_id, as_of) if turn is None else (agent_id, as_of, turn)
+        return self._asked(agent_id, lambda: self._projections.answers(name, [wanted])[0])
 
     async def talk(self, agent_id: str, said_by: int) -> "TalkView":
         """Return what the agent had said and heard by a seq, inclusive."""
-        self._project(agent_id, self._projections.flush)
-        return read_talks(self._projections, [(agent_id, said_by)])[0]
+        return self._asked(agent_id, lambda: read_talks(self._projections, [(agent_id, said_by)])[0])
+
+    def _asked(self, agent_id: str, read: Callable[[], T]) -> T:
+        """Return what `read` returns. If the records that waited for it cannot be inserted, rebuild the projections."""
+        try:
+            return read()
+        except duckdb.Error:
+            if not self._projections.pending:  # everything was inserted, so the query is at fault
+                raise
+        self._rebuild(agent_id)
+        return read()
 
     def read(self, agent_id: str, from_seq: int) -> Iterator[Record]:
         """Return the agent's records from a seq (inclusive) on, in order, as an iterator."""

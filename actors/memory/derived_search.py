@@ -11,7 +11,7 @@ from everlog.actors.memory.joint_search import DIGITS, covered, relevance, span_
 from everlog.actors.ports.agent_constants import PASSAGE_CHARS
 from everlog.actors.ports.effects import Filters, Hit, Page
 from everlog.events import FunctionError
-from everlog.projections.rows import Row
+from everlog.projections.hot.rows import Row
 from everlog.store import SaidMessages
 from everlog.store.base.stemming import phrases_in
 from everlog.store.embedding.best_passage import passage_around

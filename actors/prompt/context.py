@@ -176,9 +176,13 @@ def context_of(agent_id: str, as_of: int, rows: Sequence[Mapping[str, Any]], tur
     rules: RulesApplied | None = None
     header = (0, 0, 0)
     threshold = 0.0
-    for slot, is_message, seq, kind, in_turn, step, at, *shape, chars, recall, archival, gauge in _columns(rows):
-        event = configuration_of(*shape) if slot == "config" else decode(kind, *shape)
-        message = ContextMessage(seq, in_turn, step, at, event, chars)
+    columns, made = _columns(rows)
+    for slot, is_message, seq, kind, in_turn, step, at, *shape, chars, recall, archival, gauge in columns:
+        message = made.get(seq)
+        if message is None:
+            event = configuration_of(*shape) if slot == "config" else decode(kind, *shape)
+            message = made[seq] = ContextMessage(seq, in_turn, step, at, event, chars)
+        event = message.event
         if recall is not None:
             header = (recall, archival, at)
         if not is_message:
@@ -235,11 +239,15 @@ _COLUMNS = (
 )  # fmt: skip
 
 
-def _columns(rows: Sequence[Mapping[str, Any]]) -> Iterable[tuple[Any, ...]]:
-    """Return the values of each row that `context_of` reads. A dict for each row would cost as much as all the rest."""
-    from everlog.projections import Rows
+def _columns(rows: Sequence[Mapping[str, Any]]) -> tuple[Iterable[tuple[Any, ...]], dict[int, ContextMessage]]:
+    """Return the values of each row that `context_of` reads, and what was made of rows before, by seq. A dict for each
+    row would cost as much as all the rest.
+    """
+    from everlog.projections import KeptRows, Rows
 
-    return rows.values(*_COLUMNS) if isinstance(rows, Rows) else map(itemgetter(*_COLUMNS), rows)
+    if isinstance(rows, KeptRows):
+        return rows.values(*_COLUMNS), rows.made
+    return rows.values(*_COLUMNS) if isinstance(rows, Rows) else map(itemgetter(*_COLUMNS), rows), {}
 
 
 @lru_cache(maxsize=256)

@@ -17,7 +17,7 @@ from everlog.actors.ports.effects import Place
 from everlog.events import Record
 from everlog.projections.archival_memory import NO_END, AttachedSources
 from everlog.projections.fleet_views import FleetViews
-from everlog.projections.rows import Row
+from everlog.projections.hot.rows import Row
 from everlog.projections.search.memory_cache import RECORDS_MAX, KnownMemories
 from everlog.projections.search.utterance import Utterance
 from everlog.projections.sql_catalogue import fleet_view, sql

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from hypothesis import strategies as st
 
-from everlog.actors.prompt.context import is_configured
+from everlog.actors.prompt.context import context_of, is_configured
 from everlog.events import (
     ContextTrimmed,
     Event,
@@ -127,18 +127,24 @@ def test_everything_that_is_taken_back_is_taken_back_in_sql() -> None:
 
 
 @law(STREAMS | LIVES, st.data(), few=2, many=80)
-def test_a_context_by_kept_bounds_is_that_of_the_whole_statement(records: list[Record], data: st.DataObject) -> None:
-    """After every commit and for a call in any turn, a context that is read by kept bounds has the rows of the whole
-    statement, in the same order, also if several calls are asked about at once.
+def test_a_kept_context_is_that_of_the_whole_statement(records: list[Record], data: st.DataObject) -> None:
+    """After every commit and for a call in any turn, a context that is kept has the rows of the whole statement, in the
+    same order, also if several calls are asked about at once, and makes the same context.
     """
     if data.draw(st.booleans()):
         records = [record for record in records if record.type not in CHANGES]
+    left = list(records)
     with Projections() as engine:
-        for record in records:
-            engine.add([record])
+        while left:
+            size = data.draw(st.integers(1, 4))
+            engine.add(left[:size])
+            del left[:size]
             turns = data.draw(st.lists(st.integers(0, 8) | st.just(HEAD), max_size=2, unique=True))
             whole = batch_query("context_window", in_turns=True)
             for answer, turn in zip(
                 engine.answers("context_window", [("sam", HEAD, turn) for turn in turns]), turns, strict=True
             ):
-                assert list(answer) == engine.query(whole, [["sam"], [HEAD], [turn]])
+                rows = engine.query(whole, [["sam"], [HEAD], [turn]])
+                assert list(answer) == rows
+                if is_configured(rows):
+                    assert context_of("sam", HEAD, answer, turn) == context_of("sam", HEAD, rows, turn)

@@ -28,7 +28,7 @@ from everlog.events import (
     uuid7,
 )
 from everlog.projections import DERIVER, HEAD, ArchivalSearch, Projections, RecallSearch
-from everlog.projections.summary_reach import kept_from, shown_from
+from everlog.projections.resumed_agents import kept_from, shown_from
 from everlog.store import SCHEMA, States, batch_of
 from tests.laws.test_projections import BIRTH, STREAMS, loaded, small_life, tables
 from tests.support import event_strategies

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import strategies as st
 
 from everlog.events import CorruptLog, Record
-from everlog.projections import DERIVER, HEAD, PROJECTIONS, Projections, RecallSearch, activate_many
-from everlog.projections.hot import resumed_agents
+from everlog.projections import DERIVER, HEAD, PROJECTIONS, Projections, RecallSearch, activate_many, resumed_agents
 from everlog.projections.projection_constants import FEW_AGENTS, MANY_AGENTS
 from everlog.projections.search.talk_index import TalkView
 from everlog.projections.talk_reads import read_talks

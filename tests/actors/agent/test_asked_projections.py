@@ -8,7 +8,7 @@ import pytest
 from everlog.actors.agent.agent import Agent
 from everlog.events import UserMessage
 from everlog.projections import Projections, Rows
-from everlog.projections.rows import Wanted
+from everlog.projections.hot.rows import Wanted
 from everlog.projections.sql_catalogue import batch_query, sql
 from tests.actors.agent.test_undo import during, told
 from tests.support.agent_world import World, say

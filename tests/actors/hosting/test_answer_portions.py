@@ -9,7 +9,7 @@ from unittest.mock import patch
 from everlog.actors.hosting import shard, shard_journal
 from everlog.actors.ports.agent_constants import SHARD_TEND_S
 from everlog.projections import HEAD
-from everlog.projections.rows import Rows, Wanted
+from everlog.projections.hot.rows import Rows, Wanted
 from everlog.store import SEAL_BYTES_MIN
 from tests.actors.hosting.test_shard_sealing import frames, slow
 from tests.support import virtual_time
