@@ -107,7 +107,7 @@ def _draining(parser: argparse.ArgumentParser) -> None:
 
 
 def _number_of_shards(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("number", metavar="N", nargs="?", type=argument_values.count, help="new number of shards")
+    parser.add_argument("number", metavar="N", nargs="?", type=argument_values.shards, help="new number of shards")
 
 
 def _foreground(parser: argparse.ArgumentParser) -> None:

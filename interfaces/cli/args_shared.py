@@ -157,7 +157,7 @@ def shards(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--shards",
         metavar="N",
-        type=argument_values.count,
+        type=argument_values.shards,
         help="number of shared logs, if the store is created (default: one per processor)",
     )
 

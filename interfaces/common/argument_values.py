@@ -15,7 +15,9 @@ PAGE_MAX = 10**6
 """Largest page number that an argument can name; people count pages from 1."""
 WINDOW_TOKENS_MAX = 10**8
 COUNT_MAX = 10**6
-"""Largest number of agents, messages or shards that an argument can name; the store has limits of its own."""
+"""Largest number of agents or messages that an argument can name; the store has limits of its own."""
+SHARDS_MAX = 999
+"""Largest number of shards, as `store_constants.py` has it."""
 GROUP_RULES = ("round-robin", "supervisor", "dynamic")
 """Rules of groups, as `actors/groups/rules.py` has them."""
 
@@ -156,6 +158,11 @@ def page(text: str) -> int:
 def count(text: str) -> int:
     """Return a count, from 1."""
     return _number(text, 1, COUNT_MAX)
+
+
+def shards(text: str) -> int:
+    """Return a number of shards that a store can be changed to, from 1."""
+    return _number(text, 1, SHARDS_MAX)
 
 
 def port(text: str) -> int:

@@ -34,7 +34,7 @@ def shards(args: Namespace, world: CommandEnvironment) -> int:
     before = len(misplaced(store))
     moves = asyncio.run(_moved(args, world, store, before)) if before else ShardMoves()
     left = len(misplaced(store))
-    _report(args, max(before - left, 0), left, moves.faults)
+    _report(args, store, max(before - left, 0), left, moves.faults)
     return 1 if left else 0
 
 
@@ -53,12 +53,14 @@ def _show(args: Namespace, store: FileStore) -> None:
         print(sanitize(f"Not moved yet: {plural(left, 'agent')}. They work meanwhile; {again} continues."))
 
 
-def _report(args: Namespace, moved: int, left: int, faults: Sequence[str]) -> None:
+def _report(args: Namespace, store: FileStore, moved: int, left: int, faults: Sequence[str]) -> None:
+    shards = store.shards  # another command may have changed the number meanwhile
     if args.json:
-        shape = {"shards": args.number, "moved": moved, "misplaced": left, "faults": list(faults)}
-        print(json_shapes.line(shape))
+        print(json_shapes.line({"shards": shards, "moved": moved, "misplaced": left, "faults": list(faults)}))
         return
-    print(sanitize(f"The store has {plural(args.number, 'shard')} now; moved {plural(moved, 'agent')}."))
+    print(sanitize(f"The store has {plural(shards, 'shard')} now; moved {plural(moved, 'agent')}."))
+    if shards != args.number:
+        print(sanitize(f"Another command changed the number after this one had changed it to {args.number}."))
     if left:
         print(sanitize(f"Not moved yet: {plural(left, 'agent')}. They work meanwhile; the same command continues."))
     for fault in faults:
