@@ -33,7 +33,7 @@ from everlog.actors.ports.log_warnings import note_opening
 from everlog.actors.ports.moments import seq_of
 from everlog.actors.ports.ports import Ports
 from everlog.actors.prompt.context import Context
-from everlog.events import BadInput, UnknownAgent
+from everlog.events import BadInput, HostLost, Moved, UnknownAgent
 from everlog.projections import HEAD, Projections
 from everlog.store import (
     Log,
@@ -102,14 +102,16 @@ class LocalSystem:
         enter: ActivationFactory | None = None,
         transform_tools: ToolTransform = dict,
         engines: "EnginePool | None" = None,
+        has_shards: bool = False,
     ) -> None:
         """`models`: None: those of `services`, else the real ones. `enter` activates an agent; None: each agent opens
         its own log. `transform_tools` changes the functions of agents, as a rerun does. `engines` lends views their
-        engines; None: each opens its own.
+        engines; None: each opens its own. `has_shards`: others own the store's shards, so that an agent in one of them
+        is not opened here.
         """
         self.store = store
         self._services = services
-        self._enter = enter or separate_logs(self._open, store.reader)
+        self._enter = enter or separate_logs(self._open_own if has_shards else self._open, store.reader)
         self.grants = grants
         self.tools: Mapping[str, Tool] = _by_name([*tools, *extras(grants, no_helper)])
         """All functions that any agent may have; an agent's configuration names its own."""
@@ -156,6 +158,17 @@ class LocalSystem:
             return self.store.open(agent_id, command, take_over=take_over)
         except UnknownAgent:
             raise self.unknown(agent_id) from None
+
+    def _open_own(self, agent_id: str, command: str, take_over: bool) -> Log:
+        """Open the agent's log of its own. Raises HostLost if the agent is in a shard: the caller looked it up too
+        early, or a move that a dead process had begun is finished now.
+        """
+        try:
+            return self.store.open(agent_id, command, take_over=take_over, expected=partition_of(agent_id))
+        except UnknownAgent:
+            raise self.unknown(agent_id) from None
+        except Moved as moved:
+            raise HostLost(str(moved)) from moved
 
     def _open_noted(self, agent_id: str, command: str) -> Log:
         """Open an agent's log for a command that does not activate the agent; warnings become notes."""

@@ -115,6 +115,7 @@ def session_system(
         grants=capabilities.grants,
         ports=ports,
         enter=enter,
+        has_shards=True,
         services=AgentServices(
             models_of=lambda agent_id: models_through(ask, agent_id, root, capabilities.base_url),
             known=None if root is None else lambda name: defaults_at(root, name, capabilities.base_url),

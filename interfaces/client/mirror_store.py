@@ -68,11 +68,11 @@ class MirrorStore(FileStore):
         """Remove the copies."""
         self._temporary.cleanup()
 
-    def open(self, agent_id: str, command: str, *, take_over: bool = False) -> FileLog:
+    def open(self, agent_id: str, command: str, *, take_over: bool = False, expected: str | None = None) -> FileLog:
         """Open the log of a copy while it is taken in. Raises UsageError at any other time."""
         if not self._fetching:
             self._refuse()
-        return super().open(agent_id, command, take_over=take_over)
+        return super().open(agent_id, command, take_over=take_over, expected=expected)
 
     def open_partition(self, partition: str, command: str, *, label: str = "", take_over: bool = False) -> FileLog:
         """Open a partition of a copy while it is taken in. Raises UsageError at any other time."""

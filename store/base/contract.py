@@ -385,12 +385,12 @@ class Store(Protocol):
         """Return the forks of an agent and their forks, with the last seq that each shares with it; sorted by name."""
         ...
 
-    def open(self, agent_id: str, command: str, *, take_over: bool = False) -> Log:
+    def open(self, agent_id: str, command: str, *, take_over: bool = False, expected: str | None = None) -> Log:
         """Own the partition of `agent_id`: take the next epoch, recover the tail, return the writer.
 
         `command` describes this process in the error of another process that finds the partition busy ("everlog chat").
-        Raises PartitionBusy while a live process owns the partition, unless `take_over`, which fences that process.
-        Raises UnknownAgent, CorruptLog, NewerFormat.
+        Raises PartitionBusy while a live process owns the partition, unless `take_over`, which fences that process;
+        Moved if the agent is not in the partition `expected` (None: any); UnknownAgent, CorruptLog, NewerFormat.
         """
         ...
 

@@ -30,7 +30,7 @@ from everlog.store.partition.partition import token
 from everlog.store.stores.opener import FileOpener
 from everlog.store.streams.aliases import Aliases
 from everlog.store.streams.fork_service import ForkService
-from everlog.store.streams.move_service import MoveService
+from everlog.store.streams.move_service import MoveService, check_expected
 from everlog.store.streams.register import Register
 from everlog.store.streams.register_file import Assignment
 from everlog.store.streams.shard_numbers import FileShardNumbers
@@ -195,10 +195,13 @@ class FileStore:
         self._evidence.check_all_registered(self._routes.assigned())
         return self._routes.forks_of(agent_id)
 
-    def open(self, agent_id: str, command: str, *, take_over: bool = False) -> FileLog:
-        """Own the partition of `agent_id`. Raises UnknownAgent, PartitionBusy, CorruptLog, NewerFormat, StoreError."""
+    def open(self, agent_id: str, command: str, *, take_over: bool = False, expected: str | None = None) -> FileLog:
+        """Own the partition of `agent_id`; see `store.Store`. Raises UnknownAgent, PartitionBusy, Moved, CorruptLog,
+        NewerFormat, StoreError.
+        """
         name = name_of(agent_id)
         partition = self.partition_of(name)
+        check_expected(name, partition, expected)
         self._opener.check_there(name, partition)
         log = self.open_partition(partition, command, label=name, take_over=take_over)
         here = False
@@ -207,7 +210,7 @@ class FileStore:
             here = True
         except Moved:  # the agent left, but the register did not know: `finish_move` has registered it now
             log.close()
-            return self.open(agent_id, command, take_over=take_over)
+            return self.open(agent_id, command, take_over=take_over, expected=expected)
         finally:
             if not here:
                 log.close()

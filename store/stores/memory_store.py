@@ -32,7 +32,7 @@ from everlog.store.partition.chain_lookup import BEGINNING, chain_over, no_recor
 from everlog.store.sealed.erasure import CONNECTING_KINDS, erasures_in
 from everlog.store.streams.fork_service import ForkService
 from everlog.store.streams.memory_register import MemoryRegister
-from everlog.store.streams.move_service import MoveService
+from everlog.store.streams.move_service import MoveService, check_expected
 from everlog.store.streams.register_file import Assignment
 from everlog.store.streams.routes import Routes
 from everlog.store.streams.shard_numbers import MemoryShardNumbers
@@ -284,9 +284,13 @@ class MemoryStore:
             self._register.places.update((name, [Assignment(name, placed[name])]) for name in new)
         return new
 
-    def open(self, agent_id: str, command: str, *, take_over: bool = False) -> MemoryLog:
-        """Own the partition of `agent_id`. Raises PartitionBusy while another log has it open, unless `take_over`."""
-        log = self.open_partition(self.partition_of(agent_id), command, take_over=take_over)
+    def open(self, agent_id: str, command: str, *, take_over: bool = False, expected: str | None = None) -> MemoryLog:
+        """Own the partition of `agent_id`; see `store.Store`. Raises Moved; PartitionBusy while another log has it
+        open, unless `take_over`.
+        """
+        partition = self.partition_of(agent_id)
+        check_expected(agent_id, partition, expected)
+        log = self.open_partition(partition, command, take_over=take_over)
         self.finish_move(log, agent_id)
         return log
 

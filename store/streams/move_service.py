@@ -26,6 +26,16 @@ from everlog.store.streams.routes import Assignments, Routes
 from everlog.store.streams.shard_numbers import ShardNumbers, is_shard_of
 
 
+def check_expected(name: str, partition: str, expected: str | None) -> None:
+    """Raise Moved if an agent is not in the partition that a caller expects; None: any is right."""
+    if expected not in {None, partition}:
+        raise _moved(name, partition, expected)
+
+
+def _moved(name: str, partition: str, other: str | None) -> Moved:
+    return Moved(f"{name!r} is in {partition} now, not in {other}: send the events there.")
+
+
 class MoveService:
     """Moves the agents of a store between its partitions."""
 
@@ -85,7 +95,7 @@ class MoveService:
                 assignment = _next_assignment(assignment, gone.partition, gone.epoch)
                 self._register.move(assignment)
         if assignment.partition != log.partition:
-            raise Moved(f"{name!r} is in {assignment.partition} now, not in {log.partition}: send the events there.")
+            raise _moved(name, assignment.partition, log.partition)
         if assignment.epoch == 1:
             self._routes.check_not_lost(name)
             _raise_if_unfinished(assignment)

@@ -165,8 +165,8 @@ class StoppingStore(FileStore):
 
     life: Life
 
-    def open(self, agent_id: str, command: str, *, take_over: bool = False) -> FileLog:
-        log = super().open(agent_id, command, take_over=take_over)
+    def open(self, agent_id: str, command: str, *, take_over: bool = False, expected: str | None = None) -> FileLog:
+        log = super().open(agent_id, command, take_over=take_over, expected=expected)
         log.append = lambda *rest: self.life.append(log, *rest)  # type: ignore[method-assign]
         return log
 

@@ -45,6 +45,8 @@ SIGNS = {
     "agent_message_settled": "end", "agent_moved": "move",
 }  # fmt: skip
 """Kinds of commits by the type of a record that is in no other commit."""
+TRIES = 100
+"""Times that a command is sent again to an agent that has moved."""
 ENDS = ("torn", "written", "synced", "durable")
 """Points around and inside a commit."""
 
@@ -237,7 +239,14 @@ async def play(folder: str, shared: bool, life: Round) -> None:
     runtime = local_runtime(store, ask, None, ports=ports, idle_s=60, timers=True)
 
     async def perform(kind: Callable[..., Command], name: str, **more: Any) -> None:
-        await done(runtime, name, kind(id=ports.ids.new(clock.now()), **more))
+        command_id = ports.ids.new(clock.now())
+        for _ in range(TRIES):
+            try:
+                await done(runtime, name, kind(id=command_id, **more))
+                return
+            except HostLost:  # a move that a killed process had begun is finished now: to be sent again, as all do
+                continue
+        raise AssertionError(f"{name} was lost {TRIES} times")
 
     for name, settings in scene.agents.items():
         if shared or name == scene.moves:

@@ -177,7 +177,7 @@ class NodeStore:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._cluster.store, name)
 
-    def open(self, agent_id: str, command: str, *, take_over: bool = False) -> NodeLog:
+    def open(self, agent_id: str, command: str, *, take_over: bool = False, expected: str | None = None) -> NodeLog:
         """Return the partition's log for this node. A living owner keeps its partition, even if it is unreachable; a
         dead owner's partition is free, if a node can know that it is dead.
         """
