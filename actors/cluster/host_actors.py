@@ -50,6 +50,10 @@ WireItem = StreamItem | EverlogError
 
 LOOK_S = 1
 """Seconds between two updates of the metrics."""
+USED_S = 60
+"""Seconds after its last command for which a host is likely to be needed again soon."""
+TAKE_OVER_S = 120
+"""Seconds after which a prepared process ends if it has not become the host: its supervisor has died."""
 LEAVE_LOOK_S = 0.05
 """Seconds between two attempts to unload agents that are at work."""
 
@@ -59,7 +63,10 @@ class HostActor:
 
     _store: FileStore
 
-    def __init__(self, root: str, place: HostedPartition, idle_s: float, right: FenceRight) -> None:
+    def __init__(
+        self, root: str, place: HostedPartition, idle_s: float, right: FenceRight, waits: bool = False
+    ) -> None:
+        """Create the host. `waits`: it carries out nothing before `take_over`."""
         restrict_process()
         minimize_reserves()
         self._root = root
@@ -67,6 +74,12 @@ class HostActor:
         self._idle_s = idle_s
         self._mark = right.mark
         self._begun = self._left = False
+        self._not_needed = asyncio.get_running_loop().call_later(TAKE_OVER_S, os._exit, 0) if waits else None
+        """Timer that ends a process that was prepared; None if it is the host."""
+        self._under_way = 0
+        """Number of commands in progress."""
+        self._used_at: float | None = None
+        """Time of the event loop at which the last command ended; None if there was none."""
         clock = RealClock()
         self._note = StructuredLogger(str(place), ray_api.own_node(), clock=clock, environment=os.environ)
         self._ports = Ports(clock=clock, note=self._note)
@@ -88,12 +101,26 @@ class HostActor:
         return f"host of {self._place}"
 
     async def ready(self) -> int:
-        """Open the store, and return the process id; 0 if the agents were unloaded for good. Raises StoreError."""
+        """Open the store, and return the process id; 0 if the agents were unloaded for good, or if this process only
+        waits for `take_over`. Raises StoreError.
+        """
         if not self._begun:
             self._store = FileStore(store_folder(self._root), self._ports.clock.now, mark=self._mark)
             self._begin()
             self._begun = True
-        return 0 if self._left else os.getpid()
+        return 0 if self._left or self._not_needed is not None else os.getpid()
+
+    async def take_over(self) -> int:
+        """Be the host of the partition from now on, and return the process id. The host before must have ended."""
+        if self._not_needed is not None:
+            self._not_needed.cancel()
+            self._not_needed = None
+        return await self.ready()
+
+    async def is_used(self) -> bool:
+        """Return True if a command is in progress, or ended less than USED_S seconds ago."""
+        since = self._used_at
+        return self._under_way > 0 or (since is not None and asyncio.get_running_loop().time() - since < USED_S)
 
     def _begin(self) -> None:
         """Create the host or shard that runs agents of the store."""
@@ -181,16 +208,20 @@ class HostActor:
 
     @contextmanager
     def _open(self) -> Iterator[None]:
-        """Hold the block to a host that has its agents. Raises HostLost if they were unloaded for good, or if another
-        process owns the log.
+        """Hold the block to a host that has its agents. Raises HostLost if they were unloaded for good, if this process
+        only waits for `take_over`, or if another process owns the log.
         """
-        if self._left:
+        if self._left or self._not_needed is not None:
             raise HostLost(f"the host of {self._place} has unloaded its agents")
+        self._under_way += 1
         try:
             yield
         except Fenced as error:
             self._fenced()
             raise HostLost(f"another process owns the log of {self._place} now, and this one stops") from error
+        finally:
+            self._under_way -= 1
+            self._used_at = asyncio.get_running_loop().time()
 
     def _fenced(self) -> None:
         """End this process soon, because another process owns the log. Callers get their errors before."""

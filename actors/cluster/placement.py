@@ -1,5 +1,5 @@
-"""Define where hosts run, as the supervisor sees it: hosted partitions, a table of their hosts, and the operations on
-hosts.
+"""Define where hosts run, as the supervisor sees it: hosted partitions, a table of their hosts, the operations on
+hosts, and how a host moves.
 
 The operations are implemented by `RayHostProvider` and by tests. Used by the supervisor and its queues, and by the
 runtime. Imports no Ray.
@@ -13,7 +13,7 @@ import msgspec
 
 from everlog.actors.agent.commands import Command, SessionCapabilities, StreamItem
 from everlog.actors.cluster.ray_address import host_name
-from everlog.events import EverlogError, HostLost, PartitionBusy
+from everlog.events import ClusterError, EverlogError, HostLost, PartitionBusy
 from everlog.store import HostMark, partition_of
 
 
@@ -29,9 +29,10 @@ class HostedPartition(msgspec.Struct, frozen=True):
         return repr(self.agent_id) if self.agent_id else self.name
 
     @property
-    def host_name(self) -> str:
-        """Name of the actor of its host."""
-        return host_name(self.agent_id) if self.agent_id else self.name
+    def host_names(self) -> tuple[str, str]:
+        """Names of the actor of its host: when a host hands over to the next one, each has one of them."""
+        name = host_name(self.agent_id) if self.agent_id else self.name
+        return name, f"{name}/next"
 
 
 PartitionLookup = Callable[[Collection[str]], Awaitable[Mapping[str, HostedPartition]]]
@@ -181,6 +182,25 @@ class HostProvider(Protocol):
         """Wait until the host is dead."""
         ...
 
+    async def prepare(self, place: HostedPartition, placed: HostHandle) -> HostHandle | None:
+        """Start the process of the next host while `placed` carries out commands. It carries out none before
+        `take_over`.
+
+        Return None if `placed` has not been used lately, so that the next host can wait until it is needed. Raises
+        ClusterError.
+        """
+        ...
+
+    async def take_over(self, prepared: HostHandle) -> HostHandle | None:
+        """Have a prepared process be the host of its partition. Return the host; None if the process has died. To be
+        called after the host before it has ended.
+        """
+        ...
+
+    async def discard(self, prepared: HostHandle) -> None:
+        """End a prepared process that is not needed."""
+        ...
+
     async def retire(self, placed: HostHandle) -> bool:
         """Have the host refuse new commands, finish turns for a short time and unload its agents; then end it. Return
         True if agents were at work: their callers need the next host at once.
@@ -202,6 +222,50 @@ class HostProvider(Protocol):
         PartitionBusy.
         """
         ...
+
+
+class HostMove(msgspec.Struct, frozen=True):
+    """Host that has left its node."""
+
+    was_busy: bool
+    """True if agents were at work."""
+    following: HostHandle | None
+    """Host that has taken over; None if the next one must be started."""
+
+
+async def move_host(
+    hosts: HostProvider,
+    place: HostedPartition,
+    known: HostState,
+    *,
+    leaves: Callable[[HostHandle], bool],
+    note: Callable[[str], None],
+) -> HostMove | None:
+    """Have a host leave, and a process that was prepared before take over. Return None if the host has gone, or is one
+    that stays.
+
+    A message that arrives meanwhile waits for the hand-over, but not for the start of a process.
+    """
+    placed, prepared = known.placed, None
+    try:
+        if placed is not None and leaves(placed):
+            # Not under the lock: the host carries out commands until the next one can take over.
+            try:
+                prepared = await hosts.prepare(place, placed)
+            except ClusterError as error:
+                note(f"{place} leaves its node before its next host has started: {error}")
+        async with known.lock:  # who needs the host meanwhile waits here, and gets the next one
+            placed = known.placed
+            if placed is None or not leaves(placed):
+                return None
+            known.placed, known.deaths = None, 0
+            was_busy = await hosts.retire(placed)
+            if prepared is not None:
+                known.placed, prepared = await hosts.take_over(prepared), None
+            return HostMove(was_busy, known.placed)
+    finally:
+        if prepared is not None:
+            await hosts.discard(prepared)
 
 
 async def one_by_one(

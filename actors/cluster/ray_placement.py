@@ -11,6 +11,8 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
+import msgspec
+
 from everlog.actors.agent.commands import Command, CommandResult, SessionCapabilities, StreamItem, WatchAgent
 from everlog.actors.cluster import ray_api
 from everlog.actors.cluster.cluster_claim import ClusterClaim
@@ -51,6 +53,10 @@ LEAVE_GRACE_S = 1
 """Seconds that the turns of a host have to end when its node is drained; then the next host finishes them. New messages
 wait meanwhile.
 """
+PREPARE_S = 20
+"""Seconds that the process of the next host may take to start when a node is drained. If it takes longer, because all
+nodes are full for example, the host leaves all the same, and the next one starts when there is room.
+"""
 LOOK_S = 2
 """Seconds without an answer after which a host's figures are left out."""
 NODE_ID = "ray.io/node-id"
@@ -68,22 +74,23 @@ class RayHostProvider:
         """Ids of nodes on which no host is started any more."""
 
     async def find(self, place: HostedPartition) -> HostHandle | None:
-        """Return the host of that name if it answers. If it has unloaded its agents for good, wait until it is dead."""
-        handle = ray_api.find_actor(self._root, place.host_name)
-        if handle is None:
-            return None
-        with suppress(ray_api.RayError):
-            try:
-                placed = await asyncio.wait_for(self._placed(handle), ANSWER_S)
-            except TimeoutError:
-                raise not_answering_error(str(place)) from None
-            if placed.pid:
-                return placed
-        # A half-dead actor would keep its name, and a new actor of this name could not be made.
-        with suppress(ray_api.RayError):
-            ray_api.kill(handle)
-            await handle.death.remote()
-        return None
+        """Return the host of the partition if it answers. Its other actors are ended: one that has unloaded its agents
+        for good, and one that was prepared and never took over.
+        """
+        found: HostHandle | None = None
+        for handle in actors_of(self._root, place):
+            if found is None:
+                with suppress(ray_api.RayError):
+                    try:
+                        placed = await asyncio.wait_for(self._placed(handle), ANSWER_S)
+                    except TimeoutError:
+                        raise not_answering_error(str(place)) from None
+                    if placed.pid:
+                        found = placed
+                        continue
+            # A half-dead actor would keep its name, and a new actor of this name could not be made.
+            await _end(handle)
+        return found
 
     async def start(self, place: HostedPartition) -> HostHandle:
         """Start an actor, and wait until its process runs. Ray does not restart it: the supervisor does.
@@ -91,11 +98,43 @@ class RayHostProvider:
         Raises ClusterError, also if the actor's node sees another store than this process, or if another cluster runs
         the agents of the store.
         """
+        return await self._started(place, place.host_names[0], START_S)
+
+    async def prepare(self, place: HostedPartition, placed: HostHandle) -> HostHandle | None:
+        """Start the actor of the next host under the name that `placed` does not have; see `HostProvider.prepare`."""
+        try:
+            if not await asyncio.wait_for(placed.handle.is_used.remote(), ANSWER_S):
+                return None
+        except (ray_api.RayError, TimeoutError):  # it is dead or hangs: `retire` ends it
+            return None
+        own, name = place.host_names
+        handle = ray_api.find_actor(self._root, own)
+        if handle is None or ray_api.key_of(handle) != placed.key:
+            name = own
+        for handle in actors_of(self._root, place):
+            if ray_api.key_of(handle) != placed.key:  # a supervisor that died had prepared it
+                await _end(handle)
+        return await self._started(place, name, PREPARE_S, waits=True)
+
+    async def take_over(self, prepared: HostHandle) -> HostHandle | None:
+        """Have a prepared actor be the host; see `HostProvider.take_over`. Its name may be either of the two."""
+        with suppress(ray_api.RayError, TimeoutError):
+            pid = await asyncio.wait_for(prepared.handle.take_over.remote(), ANSWER_S)
+            return msgspec.structs.replace(prepared, pid=pid)
+        await self.discard(prepared)
+        return None
+
+    async def discard(self, prepared: HostHandle) -> None:
+        """End a prepared actor."""
+        await _end(prepared.handle)
+
+    async def _started(self, place: HostedPartition, name: str, wait_s: float, *, waits: bool = False) -> HostHandle:
+        """Make an actor, and wait at most `wait_s` seconds until its process runs. Raises ClusterError."""
         right = await self._claim.right()
         handle = None
         try:
-            handle = self._made(place, right)
-            return await asyncio.wait_for(self._placed(handle), START_S)
+            handle = self._made(place, name, right, waits)
+            return await asyncio.wait_for(self._placed(handle), wait_s)
         except TimeoutError as error:
             ray_api.kill(handle)
             raise no_room(str(place)) from error
@@ -113,17 +152,17 @@ class RayHostProvider:
         pid = await handle.ready.remote()
         return HostHandle(ray_api.key_of(handle), pid, handle, await asked[1])
 
-    def _made(self, place: HostedPartition, right: FenceRight) -> Any:
+    def _made(self, place: HostedPartition, name: str, right: FenceRight, waits: bool) -> Any:
         options: dict[str, Any] = {"max_restarts": 0}
         if SLOT in ray_api.resources():
             options["resources"] = {SLOT: 1}
         if self.drained:
             options["label_selector"] = {NODE_ID: f"!in({','.join(sorted(self.drained))})"}
+        arguments = (place, self._idle_s, right, waits)
         if place.agent_id:
-            arguments = (place, self._idle_s, right)
-            return ray_api.make_actor(self._root, place.host_name, DedicatedActor, *arguments, **options)
+            return ray_api.make_actor(self._root, name, DedicatedActor, *arguments, **options)
         options["scheduling_strategy"] = "SPREAD"  # a single shard can keep a node busy
-        return ray_api.make_actor(self._root, place.host_name, SharedActor, place, self._idle_s, right, **options)
+        return ray_api.make_actor(self._root, name, SharedActor, *arguments, **options)
 
     async def is_alive(self, placed: HostHandle) -> bool:
         """Return True if the host answers and still has its agents. A host that hangs is ended."""
@@ -198,6 +237,19 @@ class RayHostProvider:
             raise dead_cluster(error) from error
         if failed is not None:
             raise failed
+
+
+def actors_of(root: str, place: HostedPartition) -> Sequence[Any]:
+    """Return the actors that have the names of a partition's host, dead or alive; usually one or none."""
+    found = (ray_api.find_actor(root, name) for name in place.host_names)
+    return [handle for handle in found if handle is not None]
+
+
+async def _end(handle: Any) -> None:
+    """End an actor, and wait until it is dead: then its name is free."""
+    with suppress(ray_api.RayError):
+        ray_api.kill(handle)
+        await handle.death.remote()
 
 
 def claim_of(store: FileStore, note: Callable[[str], None]) -> ClusterClaim:

@@ -23,6 +23,7 @@ from everlog.actors.cluster.placement import FenceRight, HostedPartition, HostHa
 from everlog.actors.cluster.ray_placement import (
     LOOK_S,
     RayHostProvider,
+    actors_of,
     claim_of,
     cluster_status,
     in_time,
@@ -139,9 +140,9 @@ class SupervisorActor:
     async def left(self, place: HostedPartition, key: str) -> None:
         """End the process of a host that has unloaded its agents."""
         self._supervisor.left(place, key)
-        handle = ray_api.find_actor(self._root, place.host_name)
-        if handle is not None and ray_api.key_of(handle) == key:
-            ray_api.kill(handle)
+        for handle in actors_of(self._root, place):
+            if ray_api.key_of(handle) == key:
+                ray_api.kill(handle)
 
     async def unload(self, agent_id: str) -> bool:
         """Have the host of an agent unload it and the agents next to it. Return False if one is at work."""

@@ -21,6 +21,7 @@ from everlog.actors.cluster.placement import (
     HostState,
     HostTable,
     PartitionLookup,
+    move_host,
 )
 from everlog.actors.cluster.recovery_queue import DeathReporter, RecoveryQueue, UnfinishedLookup
 from everlog.actors.cluster.start_queue import StartPriority, StartQueue, StartQueueFull
@@ -219,10 +220,8 @@ class Supervisor:
         return self._table.left(place, key)
 
     async def drain(self, leaves: Callable[[HostHandle], bool]) -> int:
-        """Have the hosts of which `leaves` is true unload their agents, and start them elsewhere. Return their number.
-
-        `HostProvider.start` must choose other places already. So many hosts leave at once as are started at once: the
-        others carry out commands meanwhile.
+        """Move the hosts of which `leaves` is true, and return their number. `HostProvider` must choose other places
+        already. So many move at once as are started at once: the others carry out commands meanwhile.
         """
         turns = asyncio.Semaphore(self._activations_max)
         leaving = self._table.leaving(leaves)
@@ -235,14 +234,14 @@ class Supervisor:
         known.users += 1
         try:
             async with turns:
-                async with known.lock:  # who needs the host meanwhile waits here, and starts the next one
-                    placed = known.placed
-                    if placed is None or not leaves(placed):
-                        return False
-                    known.placed, known.deaths = None, 0
-                    was_busy = await self._places.retire(placed)
+                moved = await move_host(self._places, place, known, leaves=leaves, note=self._note)
+                if moved is None:
+                    return False
+                if moved.following is not None:
+                    known.since = self._clock.now()
+                    self._spawn(self._watch(place, known, moved.following))
                 self.recoveries.add(place, sure=False, used=known.used)
-                if was_busy:  # callers wait, or come soon; the next host leaves when this one is back
+                if moved.was_busy:  # callers wait, or come soon: another one leaves when this one is back
                     await self._tried(place, "")
                 return True
         finally:

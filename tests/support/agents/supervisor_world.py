@@ -34,6 +34,10 @@ class Places:
         self.retiring = self.retiring_most = 0
         """Hosts that leave at once, now and at most."""
         self.busy: set[HostedPartition] = set()
+        self.used: set[HostedPartition] = set()
+        """Partitions whose next host is prepared before the present one leaves."""
+        self.prepared: dict[str, HostedPartition] = {}
+        """Partitions of the prepared processes that live, by key."""
         self.node = "here"
         """Node on which hosts are started."""
 
@@ -51,6 +55,29 @@ class Places:
         placed = HostHandle(f"key-{number}", number, None, node=self.node)
         self.living[place], self.deaths[placed.key] = placed, asyncio.Event()
         return placed
+
+    async def prepare(self, place: HostedPartition, placed: HostHandle) -> HostHandle | None:
+        if place not in self.used:
+            return None
+        number = next(self._numbers)
+        await asyncio.sleep(1)
+        if self.fail:
+            self.fail -= 1
+            raise ClusterError("no room")
+        self.prepared[f"key-{number}"] = place
+        return HostHandle(f"key-{number}", 0, None, node=self.node)
+
+    async def take_over(self, prepared: HostHandle) -> HostHandle | None:
+        place = self.prepared.pop(prepared.key, None)
+        if place is None:
+            return None
+        assert place not in self.living
+        placed = HostHandle(prepared.key, int(prepared.key.removeprefix("key-")), None, node=prepared.node)
+        self.living[place], self.deaths[placed.key] = placed, asyncio.Event()
+        return placed
+
+    async def discard(self, prepared: HostHandle) -> None:
+        self.prepared.pop(prepared.key, None)
 
     def die(self, *places: HostedPartition) -> None:
         for place in places:

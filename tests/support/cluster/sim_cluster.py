@@ -31,6 +31,7 @@ class SimPlaces:
 
     async def find(self, place: HostedPartition) -> HostHandle | None:
         await self._cluster.jitter()
+        self._cluster.end_prepared(place)
         node = self._cluster.nodes.get(place)
         if node is None or node.lost.is_set():
             return None
@@ -57,6 +58,33 @@ class SimPlaces:
         finally:
             self._starting -= 1
         return HostHandle(str(node.pid), node.pid, node)
+
+    async def prepare(self, place: HostedPartition, placed: HostHandle) -> HostHandle | None:
+        cluster = self._cluster
+        await cluster.jitter(cluster.start_s)
+        if cluster.chance.random() < cluster.failing_starts:
+            raise ClusterError("no room")
+        if cluster.chance.random() < 0.2:
+            return None
+        node = HostNode(cluster, place)
+        cluster.prepared[node.pid] = node
+        await cluster.jitter(cluster.start_s)
+        return HostHandle(str(node.pid), 0, node)
+
+    async def take_over(self, prepared: HostHandle) -> HostHandle | None:
+        node: HostNode = prepared.handle
+        await self._cluster.jitter()
+        if node.lost.is_set():
+            return None
+        del self._cluster.prepared[node.pid]
+        self._cluster.nodes[node.place] = node
+        node.ready.set()
+        await self._cluster.jitter()
+        return HostHandle(str(node.pid), node.pid, node)
+
+    async def discard(self, prepared: HostHandle) -> None:
+        await self._cluster.jitter()
+        self._cluster.end_prepared(prepared.handle.place)
 
     async def is_alive(self, placed: HostHandle) -> bool:
         await self._cluster.jitter()
@@ -156,6 +184,8 @@ class Cluster:
         self.moves = False
         """True if agents are moved."""
         self.nodes: dict[HostedPartition, HostNode] = {}
+        self.prepared: dict[int, HostNode] = {}
+        """Processes by id that wait until they take over."""
         self.owners: dict[str, HostNode] = {}
         self.acknowledged: dict[tuple[str, int], set[int]] = defaultdict(set)
         """Process ids that acknowledged an append, by agent and epoch."""
@@ -167,6 +197,16 @@ class Cluster:
 
     def note(self, text: str) -> None:
         self.notes.append(text)
+
+    def end_prepared(self, place: HostedPartition) -> None:
+        """End the processes that wait to take over a partition."""
+        for node in [node for node in self.prepared.values() if node.place == place]:
+            del self.prepared[node.pid]
+            node.kill()
+
+    def drain(self) -> None:
+        """Ask the supervisor to move all hosts, and do not wait for it."""
+        self.node.spawn(self.node.supervisor.drain(lambda _: True))
 
     def place_of(self, agent_id: str) -> HostedPartition:
         return SHARED if agent_id in self.shares else dedicated(agent_id)
@@ -273,7 +313,7 @@ class Cluster:
     async def stop(self) -> None:
         """Kill all nodes."""
         self.node.kill()
-        for node in self.nodes.values():
+        for node in [*self.nodes.values(), *self.prepared.values()]:
             node.kill()
         await asyncio.sleep(60)
 

@@ -139,7 +139,7 @@ async def trouble(cluster: Cluster) -> None:
     while True:
         await asyncio.sleep(chance.random() * pace)
         node = chance.choice(list(cluster.nodes.values())) if cluster.nodes else None
-        match chance.choice(["kill", "lose", "supervisor", "release", "machine", "move"]):
+        match chance.choice(["kill", "lose", "supervisor", "release", "machine", "move", "drain", "successor"]):
             case "kill" if node is not None:
                 node.kill()
             case "lose" if node is not None and not node.lost.is_set():
@@ -152,6 +152,10 @@ async def trouble(cluster: Cluster) -> None:
                     each.kill()
             case "move" if cluster.moves:
                 await cluster.move(chance.choice(AGENTS))
+            case "drain":  # perhaps a second time while the first is in progress
+                cluster.drain()
+            case "successor" if cluster.prepared:
+                chance.choice(list(cluster.prepared.values())).kill()
             case "release" if node is not None and not node.lost.is_set():
                 node.spawn(node._leave())
 
