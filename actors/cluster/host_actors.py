@@ -31,7 +31,7 @@ from everlog.actors.cluster.archive_actor import archive_client_of
 from everlog.actors.cluster.gateway_client import GatewayClient
 from everlog.actors.cluster.outcome_codec import pack_outcomes
 from everlog.actors.cluster.pickling import unpack
-from everlog.actors.cluster.placement import FenceRight, HostedPartition
+from everlog.actors.cluster.placement import TAKE_OVER_S, FenceRight, HostedPartition
 from everlog.actors.cluster.shared_block_actor import ClusterBlockClient
 from everlog.actors.cluster.structured_log import StructuredLogger
 from everlog.actors.hosting.agent_factory import HostLink, session_system
@@ -52,8 +52,6 @@ LOOK_S = 1
 """Seconds between two updates of the metrics."""
 USED_S = 60
 """Seconds after its last command for which a host is likely to be needed again soon."""
-TAKE_OVER_S = 120
-"""Seconds after which a prepared process ends if it has not become the host: its supervisor has died."""
 LEAVE_LOOK_S = 0.05
 """Seconds between two attempts to unload agents that are at work."""
 

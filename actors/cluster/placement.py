@@ -16,6 +16,9 @@ from everlog.actors.cluster.ray_address import host_name
 from everlog.events import ClusterError, EverlogError, HostLost, PartitionBusy
 from everlog.store import HostMark, partition_of
 
+TAKE_OVER_S = 120
+"""Seconds after which the prepared process of a next host ends if it has not taken over: its supervisor has died."""
+
 
 class HostedPartition(msgspec.Struct, frozen=True):
     """Partition that a host runs: dedicated to one agent, or shared by many."""

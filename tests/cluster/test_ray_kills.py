@@ -11,11 +11,16 @@ from typing import Any
 
 import pytest
 
+from everlog.actors.agent.commands import ResumeTurns
 from everlog.actors.agent.undo import INTERRUPTED
 from everlog.actors.api import open_system
+from everlog.actors.cluster.cluster_claim import ClusterClaim
+from everlog.actors.cluster.placement import HostedPartition
+from everlog.actors.cluster.ray_placement import RayHostProvider, actors_of
 from everlog.actors.functions.tools import tool
+from everlog.actors.ports.real_clock import RealClock, monotonic_us
 from everlog.events import CorruptLog, HostLost, StoreError
-from everlog.store import partition_of
+from everlog.store import FileStore, partition_of, store_address
 from tests.cluster.conftest import ends
 from tests.cluster.process_kills import checksums, host_of, kill, pid_of_host, statuses, titled, until
 from tests.contract.agent_functions import results
@@ -265,3 +270,32 @@ async def test_a_host_that_cannot_read_its_log(opens: Any, folder: Path) -> None
         file.write_bytes(whole)
         assert "Rex" in str(texts(await agent.send("What is my dog called?"), "message_sent"))
         assert_sound(system)
+
+
+@pytest.mark.long
+@pytest.mark.cluster
+@alive
+async def test_a_host_hands_over_again_and_again(folder: Path) -> None:
+    """A prepared process is no host before it takes over, and then it is the one that is found; a host that has taken
+    over can hand over itself. A process that a dead supervisor had prepared is ended, and no actor is left but the
+    host.
+    """
+    FileStore.create(folder, RealClock().now, "store", shards=1)
+    claim = ClusterClaim("here", None, clock=RealClock(), now_us=monotonic_us, note=print)
+    places, place = RayHostProvider(store_address(folder), 300, claim), HostedPartition("shard-000")
+    host = await places.start(place)
+    assert await places.prepare(place, host) is None
+    for _ in range(3):
+        [_ async for _ in places.perform_many(host, [("sam", ResumeTurns(id="1"))])]
+        assert await places.prepare(place, host)
+        assert await places.find(place) == host
+        assert len(actors_of(store_address(folder), place)) == 1
+        assert await places.prepare(place, host)
+        prepared = await places.prepare(place, host)
+        assert prepared is not None
+        assert not await places.retire(host)
+        following = await places.take_over(prepared)
+        assert following is not None
+        assert ends(host.pid)
+        assert await places.find(place) == following != host
+        host = following

@@ -1,17 +1,24 @@
 """A node is drained: its hosts leave it a few at a time, and come back elsewhere if they are needed."""
 
 import asyncio
+import os
+from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from everlog.actors.agent.commands import ResumeTurns
 from everlog.actors.cluster import ray_api
 from everlog.actors.cluster.cluster_claim import ClusterClaim
-from everlog.actors.cluster.placement import HostedPartition, HostHandle, HostLookup, dedicated
+from everlog.actors.cluster.host_actors import DedicatedActor
+from everlog.actors.cluster.placement import TAKE_OVER_S, FenceRight, HostedPartition, HostHandle, HostLookup, dedicated
 from everlog.actors.cluster.ray_placement import RayHostProvider
 from everlog.actors.cluster.ray_runtime import RayRuntime
-from everlog.events import BadInput, ClusterError
+from everlog.events import BadInput, ClusterError, HostLost, UnknownAgent
+from everlog.store import FileStore, HostMark
+from tests.support import virtual_time
 from tests.support.agents.supervisor_world import Run, names
 from tests.support.agents.virtual_time_runtime import run_plain
 from tests.support.virtual_time import WallClock
@@ -95,6 +102,139 @@ def test_a_message_during_the_drain_waits_for_the_next_host() -> None:
             assert places.performed == ["recover []"]
 
     run_plain(main)
+
+
+def test_a_message_waits_for_the_hand_over_and_not_for_the_start() -> None:
+    """While the next host is prepared, callers get the old one; then they wait only until that has left. The next one
+    recovers the shard, and its death is noticed as that of any host.
+    """
+
+    async def main() -> None:
+        async with Run(place_of=lambda _: SHARD) as (supervisor, places, notes):
+            placed = await supervisor.place("sam")
+            places.node, places.busy, places.used = "there", {SHARD}, {SHARD}
+            draining = asyncio.ensure_future(supervisor.drain(_here))
+            await asyncio.sleep(0.9)
+            assert await supervisor.place("sam") == placed
+            await asyncio.sleep(0.2)
+            begun = asyncio.get_running_loop().time()
+            found = await supervisor.place("sam", lost=placed.key)
+            assert (found.node, found.pid) == ("there", 2)
+            assert asyncio.get_running_loop().time() - begun == pytest.approx(0.9)
+            assert await draining == 1
+            await asyncio.sleep(100)
+            assert (places.started, places.performed, notes) == (["shard-000"], ["recover []"], [])
+            assert places.prepared == {}
+            places.die(SHARD)
+            await asyncio.sleep(100)
+            assert places.started == ["shard-000", "shard-000"]
+            assert supervisor.status.deaths == 1
+
+    run_plain(main)
+
+
+def test_a_host_leaves_without_a_next_one_if_none_can_be_prepared() -> None:
+    """If no process can be started, or the prepared one dies, the reason is noted or the death is bridged: the host
+    leaves, and the next one is started as after a crash.
+    """
+
+    async def main(*, fails: bool) -> None:
+        async with Run(place_of=lambda _: SHARD) as (supervisor, places, notes):
+            await supervisor.place("sam")
+            places.node, places.busy, places.used, places.fail = "there", {SHARD}, {SHARD}, int(fails)
+            draining = asyncio.ensure_future(supervisor.drain(_here))
+            await asyncio.sleep(1.5)
+            places.prepared.clear()
+            assert await draining == 1
+            assert (places.started, places.retired) == (["shard-000"] * 2, ["shard-000"])
+            assert [host.node for host in supervisor.hosts] == ["there"]
+            said = ["shard-000 leaves its node before its next host has started: no room"]
+            assert notes == (said if fails else [])
+
+    run_plain(lambda: main(fails=True))
+    run_plain(lambda: main(fails=False))
+
+
+def test_a_host_that_dies_while_the_next_one_is_prepared_is_started_once() -> None:
+    """The death is handled as any other; the prepared process is ended, and not a second host."""
+
+    async def main() -> None:
+        async with Run(place_of=lambda _: SHARD) as (supervisor, places, _):
+            await supervisor.place("sam")
+            places.node, places.used = "there", {SHARD}
+            draining = asyncio.ensure_future(supervisor.drain(_here))
+            await asyncio.sleep(0.5)
+            places.die(SHARD)
+            assert await draining == 0
+            await asyncio.sleep(100)
+            assert (places.started, places.retired) == (["shard-000"] * 2, [])
+            assert places.prepared == {}
+            assert [host.node for host in supervisor.hosts] == ["there"]
+
+    run_plain(main)
+
+
+def test_a_drain_that_is_asked_twice_moves_each_host_once() -> None:
+    """The second request finds that the hosts have moved, and leaves no process behind."""
+
+    async def main() -> None:
+        async with Run(place_of=lambda _: SHARD) as (supervisor, places, _):
+            await supervisor.place("sam")
+            places.node, places.busy, places.used = "there", {SHARD}, {SHARD}
+            assert sorted(await asyncio.gather(supervisor.drain(_here), supervisor.drain(_here))) == [0, 1]
+            assert (places.retired, places.prepared) == (["shard-000"], {})
+            assert [host.node for host in supervisor.hosts] == ["there"]
+
+    run_plain(main)
+
+
+@pytest.fixture
+def waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], DedicatedActor]:
+    """Return a function that makes the actor of a prepared host."""
+    monkeypatch.setattr("everlog.actors.cluster.host_actors.minimize_reserves", lambda: None)
+    monkeypatch.setattr(ray_api, "own_node", lambda: "here")
+    FileStore.create(tmp_path, lambda: 1, "store")
+    right = FenceRight(HostMark("here", 1))
+    return lambda: DedicatedActor(str(tmp_path), dedicated("sam"), 60, right, waits=True)
+
+
+def test_a_prepared_host_carries_out_nothing_before_it_takes_over(waiting: Callable[[], DedicatedActor]) -> None:
+    """It refuses commands, and a supervisor that finds it sees that it is no host; afterwards it is one."""
+
+    async def main() -> None:
+        host = waiting()
+        command = ResumeTurns(id="1")
+        assert await host.ready() == 0
+        (heard,) = [heard async for heard in host.perform("sam", command)]
+        assert isinstance(heard, HostLost)
+        assert not await host.is_used()
+        assert await host.take_over() == os.getpid()
+        assert await host.take_over() == os.getpid()
+        (heard,) = [heard async for heard in host.perform("sam", command)]
+        assert isinstance(heard, UnknownAgent)
+        assert await host.is_used()
+        await host.close()
+
+    asyncio.run(main())
+
+
+def test_a_prepared_host_that_never_takes_over_ends_itself(
+    waiting: Callable[[], DedicatedActor], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its supervisor has died, so its process ends after TAKE_OVER_S seconds; one that has taken over stays."""
+    exits: list[int] = []
+    monkeypatch.setattr(os, "_exit", exits.append)
+
+    async def main(*, takes_over: bool) -> None:
+        host = waiting()
+        if takes_over:
+            await host.take_over()
+        await asyncio.sleep(TAKE_OVER_S + 1)
+
+    virtual_time.run(lambda: main(takes_over=True))
+    assert exits == []
+    virtual_time.run(lambda: main(takes_over=False))
+    assert exits == [0]
 
 
 def test_a_host_that_is_being_started_there_leaves_too() -> None:

@@ -81,13 +81,14 @@ def test_no_seed_of_many_breaks_a_promise_of_whole_agents(seed: int) -> None:
 
 
 def test_the_simulated_worlds_cover_all_cases() -> None:
-    """Processes die in most worlds; callers, timers, unloads and refusals occur in some."""
+    """Processes die in most worlds; callers, timers, unloads, refusals and hand-overs occur in some."""
     worlds = [simulate(seed) for seed in range(WORLDS)]
     kinds = {record.type for world in worlds for name in AGENTS for record in world.log(name)}
     assert kinds >= {"heartbeat", "heartbeats_paused", "timer_set", "timer_cancelled", "model_failed"}
     notes = {words for world in worlds for note in world.cluster.notes for words in note.split()}
     assert notes >= {"died;", "row;", "room"}
     assert sum(client.runtime.losses > 0 for world in worlds for client in world.clients) > WORLDS / 2
+    assert any(world.cluster.handed_over for world in worlds)
     assert any(client.told_of_losses for world in worlds for client in world.clients)
 
 

@@ -81,8 +81,8 @@ BREAKS: dict[str, tuple[int, Callable[[], Patch]]] = {
     "held until settled": (4, lambda: patch.object(Subscribers, "joined", _joined)),
     "timers are told": (0, lambda: patch.object(TimerSchedule, "know", _unplanned)),
     "recovery": (1, lambda: patch.object(Supervisor, "_recover", _nothing)),
-    "our own commands are sent again": (72, lambda: patch.object(supervisor, "RESENDS_MAX", 0)),
-    "what failed is tried again": (56, lambda: patch.object(timers, "TIMER_RETRY_US", 10**12)),
+    "our own commands are sent again": (198, lambda: patch.object(supervisor, "RESENDS_MAX", 0)),
+    "what failed is tried again": (33, lambda: patch.object(timers, "TIMER_RETRY_US", 10**12)),
     "the newest epoch": (2, lambda: patch.object(MemoryLog, "_raise_if_unusable", lambda _: None)),
     "starts at once": (6, lambda: patch.object(StartQueue, "__init__", _boundless)),
 }

@@ -48,6 +48,7 @@ def check(world: "World") -> None:
     )
     strange = [note for note in cluster.notes if not any(words in note for words in expected)]
     assert not strange, strange
+    assert not world.prepared, f"nothing ended the prepared processes {world.prepared}"
     for agent_id in AGENTS:
         records = world.log(agent_id)
         assert [record.seq for record in records] == list(range(1, len(records) + 1))

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coro
 from typing import Any
 
 from everlog.actors.agent.commands import Command, CommandResult, ResumeTurns, SessionCapabilities, StreamItem
-from everlog.actors.cluster.placement import CommandErrors, HostedPartition, HostHandle, dedicated
+from everlog.actors.cluster.placement import TAKE_OVER_S, CommandErrors, HostedPartition, HostHandle, dedicated
 from everlog.actors.cluster.supervisor import Supervisor
 from everlog.actors.hosting.pending_work import PendingWork, pending_work
 from everlog.actors.ports.ports import Ports
@@ -31,7 +31,8 @@ class SimPlaces:
 
     async def find(self, place: HostedPartition) -> HostHandle | None:
         await self._cluster.jitter()
-        self._cluster.end_prepared(place)
+        for pid in [pid for pid, node in self._cluster.prepared.items() if node.place == place]:
+            self._cluster.end_prepared(pid)
         node = self._cluster.nodes.get(place)
         if node is None or node.lost.is_set():
             return None
@@ -68,6 +69,9 @@ class SimPlaces:
             return None
         node = HostNode(cluster, place)
         cluster.prepared[node.pid] = node
+        asyncio.get_running_loop().call_later(
+            TAKE_OVER_S, cluster.end_prepared, node.pid, context=contextvars.Context()
+        )
         await cluster.jitter(cluster.start_s)
         return HostHandle(str(node.pid), 0, node)
 
@@ -77,6 +81,7 @@ class SimPlaces:
         if node.lost.is_set():
             return None
         del self._cluster.prepared[node.pid]
+        self._cluster.handed_over += 1
         self._cluster.nodes[node.place] = node
         node.ready.set()
         await self._cluster.jitter()
@@ -84,7 +89,7 @@ class SimPlaces:
 
     async def discard(self, prepared: HostHandle) -> None:
         await self._cluster.jitter()
-        self._cluster.end_prepared(prepared.handle.place)
+        self._cluster.end_prepared(prepared.handle.pid)
 
     async def is_alive(self, placed: HostHandle) -> bool:
         await self._cluster.jitter()
@@ -186,6 +191,8 @@ class Cluster:
         self.nodes: dict[HostedPartition, HostNode] = {}
         self.prepared: dict[int, HostNode] = {}
         """Processes by id that wait until they take over."""
+        self.handed_over = 0
+        """Number of processes that have taken over."""
         self.owners: dict[str, HostNode] = {}
         self.acknowledged: dict[tuple[str, int], set[int]] = defaultdict(set)
         """Process ids that acknowledged an append, by agent and epoch."""
@@ -198,10 +205,10 @@ class Cluster:
     def note(self, text: str) -> None:
         self.notes.append(text)
 
-    def end_prepared(self, place: HostedPartition) -> None:
-        """End the processes that wait to take over a partition."""
-        for node in [node for node in self.prepared.values() if node.place == place]:
-            del self.prepared[node.pid]
+    def end_prepared(self, pid: int) -> None:
+        """End a process that waits to take over."""
+        node = self.prepared.pop(pid, None)
+        if node is not None:
             node.kill()
 
     def drain(self) -> None:

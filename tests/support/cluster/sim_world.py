@@ -170,6 +170,8 @@ class World:
         self.cluster: Cluster
         self.clients: list[Client] = []
         self.settings = Settings()
+        self.prepared: list[int] = []
+        """Processes that still wait to take over at the end."""
 
     async def think(self) -> None:
         await self.cluster.jitter(self.chance.choice([0, 0.1, 2, 20]))
@@ -194,6 +196,7 @@ class World:
         self.ended_at = cluster.clock.now()
         living = [node for node in cluster.nodes.values() if not node.dead]
         self.active = [name for node in living for name, host in node.hosts.items() if host.active]
+        self.prepared = list(cluster.prepared)
         await cluster.stop()
 
     async def calm_down(self) -> None:
