@@ -72,7 +72,7 @@ class HostActor:
         self._idle_s = idle_s
         self._mark = right.mark
         self._begun = self._left = False
-        self._not_needed = asyncio.get_running_loop().call_later(TAKE_OVER_S, os._exit, 0) if waits else None
+        self._wait_limit = asyncio.get_running_loop().call_later(TAKE_OVER_S, os._exit, 0) if waits else None
         """Timer that ends a process that was prepared; None if it is the host."""
         self._under_way = 0
         """Number of commands in progress."""
@@ -106,13 +106,13 @@ class HostActor:
             self._store = FileStore(store_folder(self._root), self._ports.clock.now, mark=self._mark)
             self._begin()
             self._begun = True
-        return 0 if self._left or self._not_needed is not None else os.getpid()
+        return 0 if self._left or self._wait_limit is not None else os.getpid()
 
     async def take_over(self) -> int:
         """Be the host of the partition from now on, and return the process id. The host before must have ended."""
-        if self._not_needed is not None:
-            self._not_needed.cancel()
-            self._not_needed = None
+        if self._wait_limit is not None:
+            self._wait_limit.cancel()
+            self._wait_limit = None
         return await self.ready()
 
     async def is_used(self) -> bool:
@@ -209,8 +209,10 @@ class HostActor:
         """Hold the block to a host that has its agents. Raises HostLost if they were unloaded for good, if this process
         only waits for `take_over`, or if another process owns the log.
         """
-        if self._left or self._not_needed is not None:
+        if self._left:
             raise HostLost(f"the host of {self._place} has unloaded its agents")
+        if self._wait_limit is not None:
+            raise HostLost(f"this process has not taken over {self._place} yet")
         self._under_way += 1
         try:
             yield

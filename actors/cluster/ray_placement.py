@@ -53,7 +53,7 @@ LEAVE_GRACE_S = 1
 """Seconds that the turns of a host have to end when its node is drained; then the next host finishes them. New messages
 wait meanwhile.
 """
-PREPARE_S = 20
+PREPARE_S = 10
 """Seconds that the process of the next host may take to start when a node is drained. If it takes longer, because all
 nodes are full for example, the host leaves all the same, and the next one starts when there is room.
 """
@@ -114,7 +114,12 @@ class RayHostProvider:
         for handle in actors_of(self._root, place):
             if ray_api.key_of(handle) != placed.key:  # a supervisor that died had prepared it
                 await _end(handle)
-        return await self._started(place, name, PREPARE_S, waits=True)
+        sealing = None if place.agent_id else placed.handle.seal.remote()
+        prepared = await self._started(place, name, PREPARE_S, waits=True)
+        if sealing is not None:
+            with suppress(ray_api.RayError, TimeoutError):
+                await asyncio.wait_for(sealing, ANSWER_S)
+        return prepared
 
     async def take_over(self, prepared: HostHandle) -> HostHandle | None:
         """Have a prepared actor be the host; see `HostProvider.take_over`. Its name may be either of the two."""

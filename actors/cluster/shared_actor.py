@@ -5,6 +5,7 @@ Made by `RayHostProvider`; see `host_actors` for the part that it shares with th
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 from everlog.actors.agent.commands import Command, SessionCapabilities, StreamItem
@@ -17,6 +18,8 @@ from everlog.actors.hosting.pending_work import pending_work
 from everlog.actors.hosting.process_memory import collect_garbage_seldom
 from everlog.actors.hosting.shard import Shard
 from everlog.events import EverlogError, Record
+from everlog.projections import DERIVER
+from everlog.store import seal_if_due
 
 
 class SharedActor(HostActor):
@@ -50,6 +53,12 @@ class SharedActor(HostActor):
         hottest = sorted((one for one in found if one.unfinished), key=lambda one: -one.at)
         await self._shard.recover([one.agent_id for one in hottest], {a: unpack(m) for a, m in capabilities.items()})
         return None
+
+    async def seal(self) -> None:
+        """Seal the shard's log while its agents are at work, so that little is left to do when they leave."""
+        with suppress(EverlogError):  # sealing when the log is closed notes it
+            log = (await self._shard.ticks()).log
+            await asyncio.to_thread(seal_if_due, log, DERIVER)
 
     async def status(self) -> HostStatus:
         """Return the figures of this host."""

@@ -85,6 +85,15 @@ class Nodes:
         if ended is not None:
             await ended
 
+    async def prepare(self, place: HostedPartition, placed: HostHandle) -> HostHandle | None:
+        return None
+
+    async def take_over(self, prepared: HostHandle) -> HostHandle | None:
+        return prepared
+
+    async def discard(self, prepared: HostHandle) -> None:
+        self._living[prepared.handle].pop(prepared.key, None)
+
     async def retire(self, placed: HostHandle) -> bool:
         self._living[placed.handle].pop(placed.key).set_result(None)
         return False
