@@ -41,8 +41,9 @@ from everlog.actors.hosting.host import Host
 from everlog.actors.hosting.process_memory import minimize_reserves, own_memory_bytes
 from everlog.actors.hosting.timer_schedule import DueTimer
 from everlog.actors.ports.ports import Ports
-from everlog.actors.ports.real_clock import RealClock
+from everlog.actors.ports.real_clock import RealClock, monotonic_us
 from everlog.events import ClusterError, EverlogError, Fenced, HostLost, Record
+from everlog.events.times import MICROSECONDS
 from everlog.store import FileStore, StoreIdentity, restrict_process, store_folder, store_identity
 
 WireItem = StreamItem | EverlogError
@@ -76,8 +77,8 @@ class HostActor:
         """Timer that ends a process that was prepared; None if it is the host."""
         self._under_way = 0
         """Number of commands in progress."""
-        self._used_at: float | None = None
-        """Time of the event loop at which the last command ended; None if there was none."""
+        self._used_at: int | None = None
+        """Time at which the last command ended, microseconds of the monotonic clock; None if there was none."""
         clock = RealClock()
         self._note = StructuredLogger(str(place), ray_api.own_node(), clock=clock, environment=os.environ)
         self._ports = Ports(clock=clock, note=self._note)
@@ -118,7 +119,7 @@ class HostActor:
     async def is_used(self) -> bool:
         """Return True if a command is in progress, or ended less than USED_S seconds ago."""
         since = self._used_at
-        return self._under_way > 0 or (since is not None and asyncio.get_running_loop().time() - since < USED_S)
+        return self._under_way > 0 or (since is not None and monotonic_us() - since < USED_S * MICROSECONDS)
 
     def _begin(self) -> None:
         """Create the host or shard that runs agents of the store."""
@@ -221,7 +222,7 @@ class HostActor:
             raise HostLost(f"another process owns the log of {self._place} now, and this one stops") from error
         finally:
             self._under_way -= 1
-            self._used_at = asyncio.get_running_loop().time()
+            self._used_at = monotonic_us()
 
     def _fenced(self) -> None:
         """End this process soon, because another process owns the log. Callers get their errors before."""

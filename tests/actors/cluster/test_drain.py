@@ -12,7 +12,7 @@ import pytest
 from everlog.actors.agent.commands import ResumeTurns
 from everlog.actors.cluster import ray_api
 from everlog.actors.cluster.cluster_claim import ClusterClaim
-from everlog.actors.cluster.host_actors import DedicatedActor
+from everlog.actors.cluster.host_actors import USED_S, DedicatedActor
 from everlog.actors.cluster.placement import TAKE_OVER_S, FenceRight, HostedPartition, HostHandle, HostLookup, dedicated
 from everlog.actors.cluster.ray_placement import RayHostProvider
 from everlog.actors.cluster.ray_runtime import RayRuntime
@@ -200,8 +200,14 @@ def waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Ded
     return lambda: DedicatedActor(str(tmp_path), dedicated("sam"), 60, right, waits=True)
 
 
-def test_a_prepared_host_carries_out_nothing_before_it_takes_over(waiting: Callable[[], DedicatedActor]) -> None:
-    """It refuses commands, and a supervisor that finds it sees that it is no host; afterwards it is one."""
+def test_a_prepared_host_carries_out_nothing_before_it_takes_over(
+    waiting: Callable[[], DedicatedActor], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It refuses commands, and a supervisor that finds it sees that it is no host; afterwards it is one, and counts as
+    used for a minute after each command.
+    """
+    now = [7]
+    monkeypatch.setattr("everlog.actors.cluster.host_actors.monotonic_us", lambda: now[0])
 
     async def main() -> None:
         host = waiting()
@@ -215,6 +221,8 @@ def test_a_prepared_host_carries_out_nothing_before_it_takes_over(waiting: Calla
         (heard,) = [heard async for heard in host.perform("sam", command)]
         assert isinstance(heard, UnknownAgent)
         assert await host.is_used()
+        now[0] += USED_S * 1_000_000
+        assert not await host.is_used()
         await host.close()
 
     asyncio.run(main())
