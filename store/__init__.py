@@ -40,6 +40,7 @@ from everlog.store.base.names import (
     is_shared,
     name_of,
     partition_of,
+    shard_name,
     shard_of,
     store_address,
     store_folder,
@@ -90,6 +91,7 @@ from everlog.store.stores.side_files import (
 )
 from everlog.store.stores.typed_history import forget_typed, keep_typed, typed_before, typed_path
 from everlog.store.streams.moved_reader import repeated_elsewhere
+from everlog.store.streams.shard_numbers import first_shards
 
 __all__ = [
     "APPEND_BYTES_MAX",
@@ -166,6 +168,7 @@ __all__ = [
     "events_of",
     "export",
     "exposure",
+    "first_shards",
     "folder_of",
     "forget_typed",
     "generation_of",
@@ -190,6 +193,7 @@ __all__ = [
     "repeated_elsewhere",
     "restrict_process",
     "seal_if_due",
+    "shard_name",
     "shard_of",
     "snapshot",
     "source_of",

@@ -297,6 +297,8 @@ class MoveAgent(Command, frozen=True, kw_only=True):
     """Move the agent: to a host and a log of its own, or to its shard with other agents."""
 
     shared: bool
+    to: str = ""
+    """Shard to move to; empty: the one that the agent's name has. For agents of shards only."""
     patience_s: float = 0
     """Seconds that an agent of a shard has to end its turn, while its other commands wait; then it is Busy."""
 

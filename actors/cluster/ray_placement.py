@@ -40,7 +40,7 @@ from everlog.actors.ports.agent_constants import ANSWER_S, CLOSE_S, START_S
 from everlog.actors.ports.real_clock import RealClock, monotonic_us
 from everlog.events import BadInput, ClusterError, EverlogError
 from everlog.events.times import MICROSECONDS
-from everlog.store import FileStore, StoreIdentity, check_one_store, store_folder, store_identity, url_of
+from everlog.store import FileStore, StoreIdentity, check_one_store, shard_name, store_folder, store_identity, url_of
 from everlog.store.base.store_constants import CLAIMS
 from everlog.store.stores.claims import Claim
 from everlog.store.stores.side_files import side_files_of
@@ -290,6 +290,28 @@ async def cluster_status(
         archive=next((a for a in answers if isinstance(a, ArchiveStatus)), None),
         silent=len(hosts) - len(statuses),
     )
+
+
+async def answer_of(reference: Any) -> Any:
+    """Return an answer of the supervisor. Raises ClusterError, or the error that is the answer."""
+    try:
+        found = await reference
+    except ray_api.RayTaskError:
+        raise  # an unexpected exception in the actor: a bug of everlog
+    except ray_api.RayError as error:
+        raise dead_cluster(error) from error
+    if isinstance(found, EverlogError):
+        raise found
+    return found
+
+
+async def shard_statuses(root: str, number: int) -> Sequence[HostStatus | None]:
+    """Return the figures of the first `number` shards that have a process; None for one that does not answer. They are
+    found by name: a supervisor that has just started knows no host yet.
+    """
+    names = [shard_name(shard) for shard in range(number)]
+    handles = await asyncio.to_thread(lambda: [ray_api.find_actor(root, name) for name in names])
+    return await asyncio.gather(*(in_time(handle.status.remote()) for handle in handles if handle is not None))
 
 
 async def in_time(reference: Any) -> Any:

@@ -9,6 +9,7 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -16,7 +17,7 @@ import msgspec
 from everlog.actors.agent.commands import Command, SessionCapabilities, StreamItem
 from everlog.actors.cluster import ray_api
 from everlog.actors.cluster.archive_actor import archive_client_of
-from everlog.actors.cluster.cluster_errors import dead_cluster, left_cluster_error, value_or_error
+from everlog.actors.cluster.cluster_errors import left_cluster_error, value_or_error
 from everlog.actors.cluster.gateway_client import GatewayClient
 from everlog.actors.cluster.pickling import pack
 from everlog.actors.cluster.placement import FenceRight, HostedPartition, HostHandle, HostLookup
@@ -24,9 +25,11 @@ from everlog.actors.cluster.ray_placement import (
     LOOK_S,
     RayHostProvider,
     actors_of,
+    answer_of,
     claim_of,
     cluster_status,
     in_time,
+    shard_statuses,
     stream_command,
     stream_commands,
 )
@@ -42,6 +45,8 @@ from everlog.actors.hosting.timer_schedule import DueTimer
 from everlog.actors.ports.agent_constants import ACTIVATIONS_MAX, CLOSE_S, COMMANDS_PER_CALL_MAX, IDLE_S
 from everlog.actors.ports.ports import Ports, discard_note
 from everlog.actors.ports.real_clock import RealClock
+from everlog.actors.scaling.scaling_plan import VARIABLE
+from everlog.actors.scaling.shard_scaler import ShardScaler
 from everlog.actors.sharding.shard_mover import ShardMover, ShardMoves
 from everlog.events import EverlogError, HostLost
 from everlog.store import (
@@ -67,14 +72,19 @@ class SupervisorActor:
         self._note = note = StructuredLogger("supervisor", ray_api.own_node(), clock=clock, environment=os.environ)
         self._claim = claim_of(store, note)
         self._places = RayHostProvider(root, idle_s, self._claim)
+        ports = Ports(clock=clock, note=note)
         self._supervisor = Supervisor(
-            self._places, self._places_of, ports=Ports(clock=clock, note=note),
+            self._places, self._places_of, ports=ports,
             activations_max=ACTIVATIONS_MAX, unfinished=lambda agents: unfinished(store, note, agents),
         )  # fmt: skip
         self._runtime: RayRuntime | None = None
         """Way to the hosts of agents, made for the first message between agents."""
         self._claiming = asyncio.get_running_loop().create_task(self._claim.run())
-        self._mover = ShardMover(store, self.send_letters, Ports(clock=clock, note=note), self._take_up)
+        self._mover = ShardMover(store, self.send_letters, ports, self._take_up)
+        self._scaler = ShardScaler(
+            os.environ.get(VARIABLE, ""), store, partial(shard_statuses, root), self.send_letters, self._mover,
+            self._take_up, ports=ports,
+        )  # fmt: skip
         self._begun = asyncio.get_running_loop().create_task(self._begin())
         self._metering = asyncio.get_running_loop().create_task(self._meter())
 
@@ -87,13 +97,14 @@ class SupervisorActor:
         """Take up what the logs say. Reading them takes a while; agents are available meanwhile."""
         await self._supervisor.begin(read_in_thread(pending_work(self._store, self._note)))
         self._mover.begin()  # a supervisor before this one may have died over it
+        await self._scaler.run()
 
     async def _meter(self) -> None:
         """Update the metrics of the supervisor, and of the gateway if there is one, for ever."""
         meters = ProcessMetrics(ray_api.MAKERS)
         while True:
             await asyncio.sleep(LOOK_S)
-            meters.supervisor(self._supervisor.status)
+            meters.supervisor(self._figures)
             gateway = ray_api.find_actor(self._root, "gateway")
             seen = await in_time(gateway.status.remote()) if gateway is not None else None
             if isinstance(seen, GatewayStatus):
@@ -165,10 +176,15 @@ class SupervisorActor:
 
     async def status(self) -> tuple[SupervisorStatus, Sequence[HostHandle]]:
         """Return the figures of the supervisor, and the hosts that run."""
-        return self._supervisor.status, self._supervisor.hosts
+        return self._figures, self._supervisor.hosts
+
+    @property
+    def _figures(self) -> SupervisorStatus:
+        return msgspec.structs.replace(self._supervisor.status, scaling=self._scaler.status)
 
     async def close(self) -> None:
         """Have every host unload its agents. Hosts that do not finish in CLOSE_S seconds are ended."""
+        self._begun.cancel()
         await self._mover.stop()
         hosts = [placed.handle for placed in await self._supervisor.end()]
         closing = [asyncio.wrap_future(handle.close.remote().future()) for handle in hosts]
@@ -290,7 +306,7 @@ class RayRuntime:
         reached: dict[str, HostHandle | EverlogError] = {a: placed for a, placed in known.items() if placed is not None}
         unknown = [agent_id for agent_id in agents if agent_id not in reached]
         if unknown:
-            found: HostLookup = await self._asked(self._supervisor.place_many.remote(unknown, capabilities, self._lost))
+            found: HostLookup = await answer_of(self._supervisor.place_many.remote(unknown, capabilities, self._lost))
             self._places.update(found.place_of)
             self._placed.update({name: host for name, host in found.placed.items() if isinstance(host, HostHandle)})
             reached.update({agent_id: found.placed[found.place_of[agent_id]] for agent_id in unknown})
@@ -305,25 +321,13 @@ class RayRuntime:
             del self._placed[name]
             self._lost[name] = placed.key
 
-    async def _asked(self, reference: Any) -> Any:
-        """Return an answer of the supervisor. Raises ClusterError, or the error that is the answer."""
-        try:
-            found = await reference
-        except ray_api.RayTaskError:
-            raise  # an unexpected exception in the actor: a bug of everlog
-        except ray_api.RayError as error:
-            raise dead_cluster(error) from error
-        if isinstance(found, EverlogError):
-            raise found
-        return found
-
     async def ready(self) -> None:
         """Wait until the supervisor runs. Raises ClusterError."""
-        await self._asked(self._supervisor.__ray_ready__.remote())
+        await answer_of(self._supervisor.__ray_ready__.remote())
 
     async def status(self) -> ClusterStatus:
         """Return the figures of the cluster; see `StatusSource.status`. Raises ClusterError."""
-        supervisor, hosts = await self._asked(self._supervisor.status.remote())
+        supervisor, hosts = await answer_of(self._supervisor.status.remote())
         return await cluster_status(self._root, self.address, supervisor, hosts)
 
     async def unload(self, agent_id: str) -> bool:
@@ -331,17 +335,17 @@ class RayRuntime:
         if is_block(agent_id):
             return await self.blocks.unload(block_of(agent_id))
         self._placed.pop(self._places.pop(agent_id, ""), None)
-        return bool(await self._asked(self._supervisor.unload.remote(agent_id)))
+        return bool(await answer_of(self._supervisor.unload.remote(agent_id)))
 
     async def drain(self, node: str) -> int:
         """Move the hosts of a node elsewhere, and start none there any more. Return their number. `node`: its address,
         host name or the beginning of its id; empty: the node of this process. Raises BadInput, ClusterError.
         """
-        return int(await self._asked(self._supervisor.drain.remote(node or ray_api.own_node_id())))
+        return int(await answer_of(self._supervisor.drain.remote(node or ray_api.own_node_id())))
 
     async def move_to_shards(self, *, begin: bool = True) -> ShardMoves:
         """Have the supervisor begin to move agents; see `ShardingRuntime.move_to_shards`. Raises ClusterError."""
-        found: ShardMoves = await self._asked(self._supervisor.move_to_shards.remote(begin))
+        found: ShardMoves = await answer_of(self._supervisor.move_to_shards.remote(begin))
         return found
 
     async def close(self) -> None:

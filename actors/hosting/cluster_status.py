@@ -46,6 +46,12 @@ class HostStatus(msgspec.Struct, frozen=True, kw_only=True):
     """Counter: commands that were refused because a queue was full."""
     errors: Mapping[str, int] = {}
     """Counters, by the name of the error's type."""
+    cpu_us: int = 0
+    """Counter: processor time of the process, microseconds (shards only)."""
+    busiest: str = ""
+    """Agent with the most of the newest records (shards only); empty if there are none."""
+    busiest_share: float = 0.0
+    """Its part of these records, from 0 to 1."""
     memory_bytes: int = 0
     """Memory of the process that it shares with no other."""
     unsealed_bytes: int = 0
@@ -75,6 +81,26 @@ class NodeStatus(msgspec.Struct, frozen=True, kw_only=True):
     memory_used_bytes: int = 0
     memory_bytes: int = 0
     """Total memory; 0 if unknown."""
+
+
+class ScalingStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """Figures of the supervisor's task that lets the number of shards follow the load."""
+
+    shards_min: int = 0
+    shards_max: int = 0
+    """Range of the number; both 0 if it cannot be used, see `fault`."""
+    shards: int = 0
+    """Number of shards now; 0 before the first measurement."""
+    resizes: int = 0
+    """Counter: changes of the number."""
+    moves: int = 0
+    """Counter: agents that were moved to another shard because of their load."""
+    last: str = ""
+    """Sentence about the last change, with its reason; empty if there was none."""
+    last_at: int | None = None
+    """Time of that change, microseconds UTC."""
+    fault: str = ""
+    """Reason why the last measurement or change failed; empty if it did not."""
 
 
 class SupervisorStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -108,6 +134,8 @@ class SupervisorStatus(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds for which the next heartbeat has been due already; 0 if it is not due yet."""
     lent: int = 0
     """Agents with capabilities that callers gave them."""
+    scaling: ScalingStatus | None = None
+    """None if the number of shards does not follow the load."""
 
 
 class ArchiveStatus(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,7 +9,7 @@ never for each message. A tag is the placement, the node, the endpoint or the ki
 each value of a tag is a time series of its own in every collector.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, cast
 
@@ -32,6 +32,8 @@ COUNTERS: Mapping[str, tuple[str, Sequence[str]]] = {
     "everlog_refused": ("Commands that were refused because a queue was full", PLACE),
     "everlog_errors": ("Errors, by kind", (*PLACE, "error")),
     "everlog_recoveries": ("Hosts that finished what another had left unfinished", ()),
+    "everlog_shard_resizes": ("Changes of the number of shards because of their load", ()),
+    "everlog_shard_moves": ("Agents that were moved to another shard because of their load", ()),
     "everlog_requests": ("Requests for a model endpoint, those that were refused included", ("endpoint",)),
     "everlog_tokens": ("Tokens of requests and replies, as the endpoint counts them", ("endpoint",)),
     "everlog_request_failures": ("Requests to a model endpoint that failed for good, by kind", ("endpoint", "error")),
@@ -49,6 +51,7 @@ GAUGES: Mapping[str, tuple[str, Sequence[str]]] = {
     "everlog_hosts": ("Hosts that run", ()),
     "everlog_hosts_waiting": ("Hosts that wait for room", ()),
     "everlog_timers": ("Agents with timers that are kept", ()),
+    "everlog_shards": ("Shards of a store whose number follows the load", ()),
     "everlog_requests_under_way": ("Requests to a model endpoint that are not answered yet", ("endpoint",)),
     "everlog_requests_waiting": ("Requests that wait for their turn at a model endpoint", ("endpoint",)),
     "everlog_archive_memory_bytes": ("Memory of the archive's process that it shares with no other", ()),
@@ -92,6 +95,11 @@ _OF_THE_SUPERVISOR = {
     "everlog_hosts": "living",
     "everlog_hosts_waiting": "waiting",
     "everlog_timers": "timers",
+}
+_OF_THE_SCALING = {
+    "everlog_shards": "shards",
+    "everlog_shard_resizes": "resizes",
+    "everlog_shard_moves": "moves",
 }
 _OF_THE_ARCHIVE = {
     f"everlog_archive_{field}": field
@@ -172,6 +180,8 @@ class ProcessMetrics:
         """Update the metrics of the supervisor; call once a second."""
         if self._makers is not None:
             self._all(_OF_THE_SUPERVISOR, seen, {})
+            if seen.scaling is not None:
+                self._all(_OF_THE_SCALING, seen.scaling, {})
 
     def archive(self, seen: ArchiveStatus) -> None:
         """Update the metrics of the archive; call every few seconds."""
@@ -231,6 +241,33 @@ def _make_instrument(makers: InstrumentFactory, name: str) -> Instrument:
     return cast("Instrument", make(name, description, tag_keys=tuple(tags)))
 
 
+class AgentWork:
+    """Finds the agent of a shard that makes the most of its newest records, in bounded memory and without a clock."""
+
+    RECORDS_MAX = 4096
+    """Records after which all counts are halved, so that old ones are soon forgotten."""
+
+    def __init__(self) -> None:
+        self._records: Counter[str] = Counter()
+        self._total = 0
+
+    def add(self, agents: Sequence[str]) -> None:
+        """Count a record for each of these agents."""
+        self._records.update(agents)
+        self._total += len(agents)
+        if self._total > self.RECORDS_MAX:
+            self._records = Counter({agent: count // 2 for agent, count in self._records.items() if count > 1})
+            self._total = self._records.total()
+
+    @property
+    def busiest(self) -> tuple[str, float]:
+        """The agent with the most records, and its part of all of them, from 0 to 1. Empty and 0 if there are none."""
+        if not self._records:
+            return "", 0.0
+        agent, count = max(self._records.items(), key=lambda item: item[1])
+        return agent, count / self._total
+
+
 class TickCounts:
     """Counters of ticks since the start of the process; they continue when a log is opened again."""
 
@@ -240,11 +277,21 @@ class TickCounts:
         self.inputs = 0
         """Inputs that opened a turn."""
         self.model_calls = 0
+        self._of_agents = AgentWork()
+
+    def figures(self) -> dict[str, Any]:
+        """Return the counters, and the agent with the most recent records, as fields of a `HostStatus`."""
+        busiest, share = self._of_agents.busiest
+        return {
+            "messages": self.inputs, "model_calls": self.model_calls, "commits": self.commits, "ticks": self.ticks,
+            "busiest": busiest, "busiest_share": share,
+        }  # fmt: skip
 
     def add(self, commits: int, records: Sequence[Record]) -> None:
         """Count one tick of so many commits, and its records."""
         self.ticks += 1
         self.commits += commits
+        self._of_agents.add([record.agent_id for record in records])
         for record in records:
             if not record.turn:  # records of the creation of an agent
                 continue

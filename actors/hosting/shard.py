@@ -7,6 +7,7 @@ agent needs it.
 
 import asyncio
 import os
+import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
@@ -159,10 +160,8 @@ class Shard:
             turns=sum(host.busy for host in self._hosts.values()),
             waiting=len(self._admission.under_way),
             lag_us=0 if since is None else max(self._clock.now() - since, 0),
-            messages=counts.inputs,
-            model_calls=counts.model_calls,
-            commits=counts.commits,
-            ticks=counts.ticks,
+            **counts.figures(),
+            cpu_us=time.process_time_ns() // 1000,
             refused=self._admission.errors["Busy"],
             errors=dict(self._admission.errors),
             memory_bytes=own_memory_bytes(),
@@ -249,12 +248,12 @@ class Shard:
             log = (await self.ticks()).log
             if not is_open:  # no agent was activated whose caller would be told
                 note_opening(self._note, agent_id, log)
-            await self._aside(self._begin_move, log, agent_id, command.shared)
+            await self._aside(self._begin_move, log, agent_id, command)
 
-    def _begin_move(self, log: FileLog, agent_id: str, shared: bool) -> None:
-        to = shard_of(agent_id, self._store.shards) if shared else partition_of(agent_id)
+    def _begin_move(self, log: FileLog, agent_id: str, command: MoveAgent) -> None:
+        own = shard_of(agent_id, self._store.shards) if command.shared else partition_of(agent_id)
         try:
-            self._store.begin_move(log, agent_id, to)
+            self._store.begin_move(log, agent_id, command.to or own)
         except Moved as moved:  # the caller's answer of where the agent is was outdated
             raise HostLost(str(moved)) from moved
 

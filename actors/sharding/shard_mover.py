@@ -1,8 +1,9 @@
 """Move agents into the shards where they belong, after the number of shards has changed.
 
-It holds no state: an agent is out of place if the register has it in another shard than the present number of shards
-gives its name. So whatever dies, what is left is found again. Each move is one command to the host of the agent's
-present shard, with the promises of any move: no record is lost, doubled, or written in two places.
+It holds no state: an agent is out of place if the register has it in a shard that an earlier number of shards gives its
+name and the present number does not, or in one that is no more. An agent in any other shard was moved there because of
+its load (see `scaling`), and stays. So whatever dies, what is left is found again. Each move is one command to the host
+of the agent's present shard, with the promises of any move: no record is lost, doubled, or written in two places.
 
 Used by `LocalRuntime`, by the supervisor's actor, and by `everlog cluster shards`.
 """
@@ -17,7 +18,7 @@ import msgspec
 from everlog.actors.agent.commands import Command, MoveAgent
 from everlog.actors.ports.ports import Ports
 from everlog.events import Busy, EverlogError
-from everlog.store import FileStore, is_shared, shard_of
+from everlog.store import FileStore, first_shards, is_shared, shard_name, shard_of
 
 CommandsSender = Callable[[Sequence[tuple[str, Command]]], Awaitable[Sequence[EverlogError | None]]]
 """Has agents, each named before its command, carry out commands, and returns the error of each, in order."""
@@ -58,9 +59,30 @@ class ShardingRuntime(Protocol):
 
 
 def misplaced(store: FileStore) -> list[str]:
-    """Return the agents in a shard that is not the one where their names belong now, sorted. Reads the register."""
-    number = store.shards
-    return [name for name, place in store.assigned().items() if is_shared(place) and place != shard_of(name, number)]
+    """Return the agents in a shard where only an earlier number of shards puts them, sorted. Reads the register."""
+    numbers = store.shard_numbers.all()
+    now = set(map(shard_name, range(numbers[-1])))
+    return [
+        name
+        for name, place in store.assigned().items()
+        if is_shared(place)
+        and place != shard_of(name, numbers[-1])
+        and (place not in now or place in first_shards(name, numbers))
+    ]
+
+
+def shards_for(store: FileStore, agent_id: str) -> set[str]:
+    """Return the shards that an agent may be moved to because of its load; none if it must stay.
+
+    An agent that was ever moved otherwise than by a change of the number stays: a person put it where it is, or its
+    load did. In a shard that an earlier number gives its name it would be out of place, see `misplaced`. Raises
+    UnknownAgent, CorruptLog, StoreError.
+    """
+    numbers = store.shard_numbers.all()
+    homes = first_shards(agent_id, numbers)
+    if not homes.issuperset(store.route(agent_id)):
+        return set()
+    return set(map(shard_name, range(numbers[-1]))) - homes
 
 
 class ShardMover:

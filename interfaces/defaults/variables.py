@@ -34,6 +34,8 @@ VARIABLES = (
     EnvironmentVariable("EVERLOG_LOG_FILE", "file that the log of the program is appended to", "stderr"),
     EnvironmentVariable("EVERLOG_MODELS", "file with descriptions of endpoints and models", "models.toml in the store"),
     EnvironmentVariable("EVERLOG_MCP", "file of the MCP servers that lend functions", "mcp.toml in the store"),
+    EnvironmentVariable("EVERLOG_SHARDS", "range in which the number of shards follows their load, such as `2:16`, in "
+                        "the environment of the cluster's head", "the number stays"),
     EnvironmentVariable("EVERLOG_STORE_MODE", "who may read new files of a store: `private` or `group`", "private"),
 )  # fmt: skip
 """Variables of everlog, without those of the gateway's limits."""

@@ -17,6 +17,7 @@ from everlog.actors.api import place_of
 from everlog.actors.cluster.os_processes import keeps_cluster, starting_daemon
 from everlog.actors.cluster.ray_address import local_cluster, running
 from everlog.actors.cluster.structured_log import StructuredLogger
+from everlog.actors.scaling.scaling_plan import VARIABLE, range_from
 from everlog.events import ClusterError, UsageError
 from everlog.interfaces.common.error_output import complain, sanitize
 from everlog.interfaces.common.front_end import CommandEnvironment
@@ -37,6 +38,9 @@ LOG_BYTES_MAX = 1_000_000
 def up(args: Namespace, world: CommandEnvironment) -> int:
     """Run the command `up`. With --foreground it does not return."""
     place_of(None, root_of(args))  # rejects an invalid EVERLOG_RUNTIME before a store is created
+    setting = args.shards_range if args.shards_range is not None else os.environ.get(VARIABLE, "")
+    range_from(setting)  # rejects an invalid one
+    os.environ[VARIABLE] = setting  # the process that runs Ray inherits it
     check_storage(root_of(args))
     store = store_of(args, world, create=True)
     if known := storage_warning(store.root):

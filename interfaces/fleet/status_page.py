@@ -15,7 +15,15 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from everlog.actors.hosting.cluster_status import ArchiveStatus, ClusterStatus, HostRates, HostStatus, rates, sum_rates
+from everlog.actors.hosting.cluster_status import (
+    ArchiveStatus,
+    ClusterStatus,
+    HostRates,
+    HostStatus,
+    ScalingStatus,
+    rates,
+    sum_rates,
+)
 from everlog.events.times import MICROSECONDS
 from everlog.interfaces.common import time_text
 from everlog.interfaces.common.error_output import sanitize
@@ -46,6 +54,8 @@ def shape(before: ClusterStatus, now: ClusterStatus) -> JsonObject:
         built |= _rates(each.get(host.key))
     if now.supervisor is not None and now.supervisor.next_due is not None:
         found["supervisor"]["next_due"] = time_text.iso(now.supervisor.next_due)
+    if now.supervisor is not None and now.supervisor.scaling is not None and now.supervisor.scaling.last_at is not None:
+        found["supervisor"]["scaling"]["last_at"] = time_text.iso(now.supervisor.scaling.last_at)
     return found
 
 
@@ -100,6 +110,8 @@ def _totals(now: ClusterStatus, sums: HostRates | None) -> Table:
     table.add_row("hosts", Text(_supervised(now)))
     if now.supervisor is not None:
         table.add_row("timers", _timers(now))
+        if now.supervisor.scaling is not None:
+            table.add_row("shards", Text(_scaling(now.supervisor.scaling, now.at)))
     if now.gateway is not None:
         table.add_row("models", _gateway(now))
     if now.archive is not None:
@@ -144,6 +156,16 @@ def _timers(now: ClusterStatus) -> str:
         return f"{found.timers if found else 0:,}"
     seconds = (found.next_due - now.at) // MICROSECONDS
     return f"{found.timers:,}, the next {f'in {time_text.span(seconds)}' if seconds > 0 else 'is due'}"
+
+
+def _scaling(found: ScalingStatus, now: int) -> str:
+    """Return the range of the number of shards, and the last change because of their load."""
+    lines = [f"{found.shards:,} now, {found.shards_min:,} to {found.shards_max:,} by load"] if found.shards_max else []
+    if found.last_at is not None:
+        lines.append(f"{time_text.span((now - found.last_at) // MICROSECONDS)} ago: {sanitize(found.last)}")
+    if found.fault:
+        lines.append(f"the shards do not follow their load: {sanitize(found.fault)}")
+    return "\n".join(lines)
 
 
 def _gateway(now: ClusterStatus) -> str:

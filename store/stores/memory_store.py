@@ -247,7 +247,7 @@ class MemoryStore:
     def __init__(self, shards: int = 0, now: Callable[[], int] = lambda: 0) -> None:
         """Create an empty store with that many shared partitions; `now` returns microseconds UTC."""
         self._mutex = threading.Lock()
-        self._numbers = numbers = MemoryShardNumbers(shards)
+        self.shard_numbers = numbers = MemoryShardNumbers(shards)
         self.set_shards = numbers.change
         self._register = register = MemoryRegister()
         self._opener = opener = _Opener()
@@ -267,7 +267,7 @@ class MemoryStore:
     @property
     def shards(self) -> int:
         """Number of shared partitions now."""
-        return self._numbers.all()[-1]
+        return self.shard_numbers.all()[-1]
 
     def register(self, agent_id: str, *, shared: bool = False) -> bool:
         """Assign a partition to `agent_id`. Return False if it has one already. Raises BadInput for an impossible

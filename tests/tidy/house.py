@@ -21,7 +21,8 @@ SUB_ROOMS: Mapping[str, Sequence[str]] = {
     "actors": (
         "ports", "models", "prompt", "formats", "recollection", "memory", "derivation", "functions", "mail", "groups",
         "mcp", "a2a", "rules", "agent", "deriving", "postbox", "replay", "rerun", "reports", "feed", "archive",
-        "erasure", "gateway", "sharding", "hosting", "cluster",
+        "erasure", "gateway", "sharding", "hosting", "scaling",
+        "cluster",
     ),
     "interfaces": (
         "defaults", "wire", "client", "common", "line_editor", "output", "documents", "imports", "show", "talk",

@@ -1,0 +1,1 @@
+"""Let the shards of a cluster follow their load."""
