@@ -10,7 +10,7 @@ import pytest
 
 from everlog.actors.cluster.structured_log import WHAT_CHARS_MAX, StructuredLogger
 from everlog.actors.gateway.gateway_status import UNNAMED, EndpointStatus, GatewayStatus, endpoint_of
-from everlog.actors.hosting.cluster_status import ArchiveStatus, HostStatus, SupervisorStatus
+from everlog.actors.hosting.cluster_status import ArchiveStatus, HostStatus, ScalingStatus, SupervisorStatus
 from everlog.actors.hosting.metrics import (
     COUNTERS,
     GAUGES,
@@ -61,7 +61,7 @@ HOST = HostStatus(
     place=AGENT, placement="dedicated", node="10.0.0.7", pid=4711, active=3, passive=9, turns=1, waiting=2,
     lag_us=250_000, messages=10, model_calls=12, commits=20, ticks=5, refused=1,
     errors={"StoreError": 2},
-    memory_bytes=5000, unsealed_bytes=600,
+    busiest=AGENT, busiest_share=0.5, memory_bytes=5000, unsealed_bytes=600,
 )  # fmt: skip
 GATEWAY = GatewayStatus(
     endpoints=(
@@ -69,7 +69,10 @@ GATEWAY = GatewayStatus(
         EndpointStatus(endpoint="default", waiting=4, asked=1),
     )
 )
-SUPERVISOR = SupervisorStatus(living=4, waiting=1, recoveries=2, timers=100_000)
+SUPERVISOR = SupervisorStatus(
+    living=4, waiting=1, recoveries=2, timers=100_000,
+    scaling=ScalingStatus(shards_min=2, shards_max=8, shards=4, resizes=3, moves=1, last=f"{AGENT!r} was moved"),
+)  # fmt: skip
 
 ARCHIVE = ArchiveStatus(
     memory_bytes=300, versions=17, files=60, disk_bytes=9, row_cache_bytes=5, row_cache_bytes_max=256,

@@ -291,9 +291,10 @@ def test_agents_that_a_full_disk_keeps_in_place_are_moved_when_there_is_room() -
         disk = FaultyDisk()
         cluster = Cluster(store=FileStore.create(Path("/sim"), lambda: 0, "sim", shards=2, disk=disk))
         store = cluster.store
+        drafts = Drafts()
         for name in NAMES:
             log = store.open(name, "test")
-            log.append(name, 0, [Drafts().one("a word")])
+            log.append(name, 0, [drafts.one("a word")])
             log.close()
         before = store.assigned()
         store.set_shards(4)

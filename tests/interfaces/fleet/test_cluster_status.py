@@ -17,6 +17,7 @@ from everlog.actors.hosting.cluster_status import (
     ClusterStatus,
     HostStatus,
     NodeStatus,
+    ScalingStatus,
     SupervisorStatus,
     rates,
     sum_rates,
@@ -48,7 +49,10 @@ SECOND_LOOK = looked(
     nodes=[NodeStatus(node="head"), NodeStatus(node="10.0.0.7", hosts=2, slots=4, slots_used=2, memory_used_bytes=10**9,
                                                memory_bytes=32 * 10**9), NodeStatus(node="10.0.0.8", lives=False)],
     supervisor=SupervisorStatus(living=2, starting=1, waiting=3, recoveries=7, timers=100_000,
-                                next_due=START + 32 * SECOND),
+                                next_due=START + 32 * SECOND,
+                                scaling=ScalingStatus(shards_min=2, shards_max=16, shards=4, resizes=1, last_at=START,
+                                                      last="2 shards became 4: they were busy",
+                                                      fault="the disk is full")),
     gateway=GatewayStatus(endpoints=(EndpointStatus(endpoint="model:8000", under_way=4, asked=90, tokens=1234,
                                                     failures={"busy": 2}),),
                           left_alone=(BreakerStatus(endpoint="model:8000", model="m", failures=5, opens_s=9.0,
@@ -161,6 +165,7 @@ def test_what_is_shown(cli: Line, runs: Callable[..., Source]) -> None:
     for words in ("501 agents active, 4,000 passive in 2 hosts", "3,000/s, 6,150 since", "6,000/s, 40 in a tick",
                   "3 turns in progress, 12 inputs waiting, the oldest for 0.4 s, 5 rejected", "3 waiting for room",
                   "7 recovered", "100,000, the next in 30s", "4 in progress", "2 failed", "1,234 tokens",
+                  "4 now, 2 to 16 by load", "2s ago: 2 shards became 4: they were busy", "load: the disk is full",
                   "1 host did not answer", "10.0.0.8 (dead)"):  # fmt: skip
         assert words in said
     order = [said.index(words) for words in ("agents ", "timers ", "slots", "shard-000", "shard-001")]
