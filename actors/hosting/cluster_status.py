@@ -96,7 +96,7 @@ class ScalingStatus(msgspec.Struct, frozen=True, kw_only=True):
     moves: int = 0
     """Counter: agents that were moved to another shard because of their load."""
     last: str = ""
-    """Sentence about the last change, with its reason; empty if there was none."""
+    """The last change, with its reason, in words; empty if there was none."""
     last_at: int | None = None
     """Time of that change, microseconds UTC."""
     fault: str = ""

@@ -136,7 +136,9 @@ class ShardScaler:
             return  # a person was faster
         await self._ports.aside(self._store.set_shards, resize.number)
         self._number, self._resized_at = resize.number, self._ports.clock.now()
-        self._changed(f"{number} shards became {resize.number}: {resize.why}", resizes=self._status.resizes + 1)
+        self._changed(
+            f"changed from {number} to {resize.number} shards: {resize.why}", resizes=self._status.resizes + 1
+        )
         self._status = msgspec.structs.replace(self._status, shards=resize.number)
         self._mover.begin()
 
@@ -149,7 +151,7 @@ class ShardScaler:
             if not isinstance(error, Busy):
                 self._failed(f"{move.agent_id!r} could not be moved to {move.to}: {error}")
             return
-        self._changed(f"{move.agent_id!r} was moved to {move.to}: {move.why}", moves=self._status.moves + 1)
+        self._changed(f"moved {move.agent_id!r} to {move.to}: {move.why}", moves=self._status.moves + 1)
         await self._arrived([move.agent_id])
 
     def _changed(self, what: str, **counter: int) -> None:

@@ -71,7 +71,7 @@ GATEWAY = GatewayStatus(
 )
 SUPERVISOR = SupervisorStatus(
     living=4, waiting=1, recoveries=2, timers=100_000,
-    scaling=ScalingStatus(shards_min=2, shards_max=8, shards=4, resizes=3, moves=1, last=f"{AGENT!r} was moved"),
+    scaling=ScalingStatus(shards_min=2, shards_max=8, shards=4, resizes=3, moves=1, last=f"moved {AGENT!r}"),
 )  # fmt: skip
 
 ARCHIVE = ArchiveStatus(

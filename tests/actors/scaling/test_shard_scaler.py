@@ -124,7 +124,7 @@ def test_busy_shards_are_split_and_their_agents_moved() -> None:
         await cluster.live(GROW_S + 5 * LOOK_S)
         assert (cluster.store.shards, cluster.seen.shards, cluster.seen.resizes) == (4, 4, 1)
         assert not misplaced(cluster.store)
-        assert cluster.seen.last == "2 shards became 4: shard-000 used more than 0.7 of a processor for 120 s"
+        assert cluster.seen.last == "changed from 2 to 4 shards: shard-000 used more than 0.7 of a processor for 120 s"
         assert cluster.notes == [cluster.seen.last]
 
     run_plain(main)
@@ -197,7 +197,7 @@ def test_a_hot_agent_is_moved_and_a_new_look_of_the_mover_leaves_it_there() -> N
         there = cluster.store.partition_of(name)
         assert there != shard_of(name, 4)
         assert (cluster.seen.moves, cluster.arrived) == (1, [name])
-        assert f"{name!r} was moved to {there}" in cluster.seen.last
+        assert f"moved {name!r} to {there}: " in cluster.seen.last
         cluster.mover.begin()
         assert cluster.mover._task is not None
         await cluster.mover._task

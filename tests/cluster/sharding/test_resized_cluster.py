@@ -1,13 +1,18 @@
 """The number of shards of a cluster's store changes while its agents talk and processes are killed."""
 
 import asyncio
+import os
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from everlog.actors.agent_system import AgentSystem
 from everlog.actors.api import open_system
-from everlog.actors.cluster.ray_runtime import RayRuntime
+from everlog.actors.cluster import ray_runtime
+from everlog.actors.cluster.ray_runtime import RayRuntime, SupervisorActor
+from everlog.actors.scaling import scaling_plan, shard_scaler
 from everlog.actors.sharding.shard_mover import misplaced
 from everlog.store import check, shard_of
 from tests.cluster.load_senders import Load
@@ -24,6 +29,16 @@ def test_shards_go_from_two_to_four_to_one_under_load(folder: Path) -> None:
     supervisor and a shard are killed meanwhile.
     """
     asyncio.run(asyncio.wait_for(resized(folder), TEST_S))
+
+
+def assert_heard_once(system: AgentSystem, load: Load) -> None:
+    """Check that each log has each message to its agent once and no gap, and that all messages were answered."""
+    for name in load.shared:
+        records = list(system.store.reader(name).read(name))
+        assert [record.seq for record in records] == list(range(1, len(records) + 1))
+        heard = Counter(record.event_id for record in records if record.type == "user_message")
+        assert heard == Counter(known for known, (agent, _) in load.said.items() if agent == name)
+    assert load.answered == set(load.said)
 
 
 async def resized(folder: Path) -> None:
@@ -47,11 +62,44 @@ async def resized(folder: Path) -> None:
         await asyncio.gather(*talks)
         store = system.store
         assert {store.partition_of(name) for name in load.shared} == {shard_of("", 1)}
-        for name in load.shared:
-            records = list(store.reader(name).read(name))
-            assert [record.seq for record in records] == list(range(1, len(records) + 1))
-            heard = Counter(record.event_id for record in records if record.type == "user_message")
-            assert heard == Counter(known for known, (agent, _) in load.said.items() if agent == name)
-        assert load.answered == set(load.said)
+        assert_heard_once(system, load)
         print(f"{len(load.said)} messages, {dict(load.failures)} sent again")
     assert all(check(store.partition(place), deep=True).ok for place in store.partitions())
+
+
+def test_the_number_of_shards_follows_the_load(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When agents of a single shard are busy, there are two and then four shards without a command of a person, the
+    agents are moved to them, `status` tells why, and no message is lost or doubled.
+    """
+
+    class QuickSupervisor(SupervisorActor):
+        """A supervisor that finds shards busy sooner."""
+
+        def __init__(self, *arguments: Any) -> None:
+            os.environ[scaling_plan.VARIABLE] = "1:4"
+            for name, value in {"LOOK_S": 1, "GROW_S": 4, "COOL_S": 5, "GROW_LOAD": 0.02, "SHRINK_LOAD": -1}.items():
+                setattr(scaling_plan, name, value)
+            shard_scaler.LOOK_S = 1
+            super().__init__(*arguments)
+
+    monkeypatch.setattr(ray_runtime, "SupervisorActor", QuickSupervisor)
+    asyncio.run(asyncio.wait_for(followed(folder), TEST_S))
+
+
+async def followed(folder: Path) -> None:
+    async with open_system(folder, runtime="ray", shards=1) as system:
+        assert isinstance(system.runtime, RayRuntime)
+        load = Load(AGENTS, 0, 0)
+        await load.create(system)
+        end = asyncio.Event()
+        talks = [asyncio.ensure_future(load.keep_on(system, load.shared[start::4], end)) for start in range(4)]
+        while system.store.shards < 4 or misplaced(system.store):  # noqa: ASYNC110 - hosts have to work
+            await asyncio.sleep(0.2)
+        supervisor = (await system.runtime.status()).supervisor
+        assert supervisor is not None
+        assert supervisor.scaling is not None
+        assert (supervisor.scaling.resizes, supervisor.scaling.fault) == (2, "")
+        assert supervisor.scaling.last.startswith("changed from 2 to 4 shards: shard-00")
+        end.set()
+        await asyncio.gather(*talks)
+        assert_heard_once(system, load)

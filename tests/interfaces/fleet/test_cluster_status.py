@@ -51,7 +51,7 @@ SECOND_LOOK = looked(
     supervisor=SupervisorStatus(living=2, starting=1, waiting=3, recoveries=7, timers=100_000,
                                 next_due=START + 32 * SECOND,
                                 scaling=ScalingStatus(shards_min=2, shards_max=16, shards=4, resizes=1, last_at=START,
-                                                      last="2 shards became 4: they were busy",
+                                                      last="changed from 2 to 4 shards: they were busy",
                                                       fault="the disk is full")),
     gateway=GatewayStatus(endpoints=(EndpointStatus(endpoint="model:8000", under_way=4, asked=90, tokens=1234,
                                                     failures={"busy": 2}),),
@@ -165,8 +165,8 @@ def test_what_is_shown(cli: Line, runs: Callable[..., Source]) -> None:
     for words in ("501 agents active, 4,000 passive in 2 hosts", "3,000/s, 6,150 since", "6,000/s, 40 in a tick",
                   "3 turns in progress, 12 inputs waiting, the oldest for 0.4 s, 5 rejected", "3 waiting for room",
                   "7 recovered", "100,000, the next in 30s", "4 in progress", "2 failed", "1,234 tokens",
-                  "4 now, 2 to 16 by load", "2s ago: 2 shards became 4: they were busy", "load: the disk is full",
-                  "1 host did not answer", "10.0.0.8 (dead)"):  # fmt: skip
+                  "4 now, 2 to 16 by load", "2s ago: changed from 2 to 4 shards: they were busy",
+                  "load: the disk is full", "1 host did not answer", "10.0.0.8 (dead)"):  # fmt: skip
         assert words in said
     order = [said.index(words) for words in ("agents ", "timers ", "slots", "shard-000", "shard-001")]
     assert order == sorted(order)
@@ -205,6 +205,7 @@ def test_the_json_of_a_look(cli: Line, runs: Callable[..., Source]) -> None:
     assert said["hosts"][0]["messages_per_s"] == 3000.0
     assert said["hosts"][2]["messages_per_s"] is None
     assert said["supervisor"]["next_due"].endswith("Z")
+    assert said["supervisor"]["scaling"]["last_at"].endswith("Z")
     assert said["nodes"][1]["slots"] == 4
     assert (said["archive"]["row_cache_bytes"], said["archive"]["versions"]) == (5_000_000, 17)
     assert {key for key in keys_of(said) - {"StoreError", "busy"} if f"`{key}`" not in DOCUMENT} == set()
