@@ -311,7 +311,18 @@ async def shard_statuses(root: str, number: int) -> Sequence[HostStatus | None]:
     """
     names = [shard_name(shard) for shard in range(number)]
     handles = await asyncio.to_thread(lambda: [ray_api.find_actor(root, name) for name in names])
-    return await asyncio.gather(*(in_time(handle.status.remote()) for handle in handles if handle is not None))
+    answers = await asyncio.gather(*(_status_if_alive(handle) for handle in handles if handle is not None))
+    return [status for answer in answers for status in answer]
+
+
+async def _status_if_alive(handle: Any) -> Sequence[HostStatus | None]:
+    """Return a list of the figures of a shard's process; of None if it does not answer; an empty one if it is dead."""
+    try:
+        return [await asyncio.wait_for(handle.status.remote(), LOOK_S)]
+    except ray_api.RayActorError:
+        return []
+    except (ray_api.RayError, TimeoutError):
+        return [None]
 
 
 async def in_time(reference: Any) -> Any:

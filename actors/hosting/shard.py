@@ -7,7 +7,6 @@ agent needs it.
 
 import asyncio
 import os
-import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
@@ -35,6 +34,7 @@ from everlog.actors.ports.agent_constants import (
 )
 from everlog.actors.ports.log_warnings import note_opening
 from everlog.actors.ports.ports import Ports
+from everlog.actors.ports.real_clock import process_us
 from everlog.actors.postbox.admission import Admission
 from everlog.actors.sharding.departures import Departures
 from everlog.events import Busy, EverlogError, Fenced, HostLost, Moved, PartitionBusy, Record
@@ -161,7 +161,7 @@ class Shard:
             waiting=len(self._admission.under_way),
             lag_us=0 if since is None else max(self._clock.now() - since, 0),
             **counts.figures(),
-            cpu_us=time.process_time_ns() // 1000,
+            cpu_us=process_us(),
             refused=self._admission.errors["Busy"],
             errors=dict(self._admission.errors),
             memory_bytes=own_memory_bytes(),

@@ -40,6 +40,11 @@ class RealIds:
         return uuid7(at, self._chance)
 
 
+def process_us() -> int:
+    """Return the processor time that this process has used, in microseconds."""
+    return time.process_time_ns() // 1000
+
+
 def monotonic_us() -> int:
     """Return microseconds of a clock that never goes back. For latencies only."""
     return time.monotonic_ns() // 1000

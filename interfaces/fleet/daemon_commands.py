@@ -40,7 +40,7 @@ def up(args: Namespace, world: CommandEnvironment) -> int:
     place_of(None, root_of(args))  # rejects an invalid EVERLOG_RUNTIME before a store is created
     setting = args.shards_range if args.shards_range is not None else os.environ.get(VARIABLE, "")
     range_from(setting)  # rejects an invalid one
-    os.environ[VARIABLE] = setting  # the process that runs Ray inherits it
+    environment = {**os.environ, VARIABLE: setting}
     check_storage(root_of(args))
     store = store_of(args, world, create=True)
     if known := storage_warning(store.root):
@@ -54,13 +54,19 @@ def up(args: Namespace, world: CommandEnvironment) -> int:
         if args.json:
             args.fail("--json cannot be given with --foreground: the log on stderr is JSON already")
         sys.stdout.flush()
-        os.execv(command[0], command)  # noqa: S606 - the same process id: signals of a supervisor reach the daemon
+        os.execve(command[0], command, environment)  # noqa: S606 - the same process id: signals of a supervisor reach the daemon
     complain(f"starting Ray for {sanitize(str(store.root))}; this takes a few seconds")
     log = _log(store.root)
     began = log.stat().st_size if log.exists() else 0
     with open_appending(log) as errors:
         keeper = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, text=True, start_new_session=True
+            command,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            start_new_session=True,
         )
     assert keeper.stdout is not None
     address = keeper.stdout.readline().strip()

@@ -130,7 +130,7 @@ def test_under_constant_load_the_number_goes_in_one_direction_and_settles(seed: 
 
 @law(SEEDS, few=15, many=500)
 def test_under_any_load_the_limits_hold(seed: int) -> None:
-    """Whatever the loads do, the number stays in its range once it is there, two changes of it are at least COOL_S
+    """The number stays in its range once it is there, however the loads change; two changes of it are at least COOL_S
     apart, and two moves at least HOT_S.
     """
     town, chance = town_of(seed), random.Random(seed)
