@@ -105,7 +105,7 @@ def range_from(text: str) -> ShardsRange | None:
         return ShardsRange(int(found[1]), int(found[2]))
     raise BadInput(
         f"{text!r} is no range of numbers of shards: expected the least and the most, from 1 to {SHARDS_MAX}, such as "
-        f"2:16 (the option --shards of `everlog up`, or the variable {VARIABLE} of the head)."
+        f"2:16 (the option --shards-by-load of `everlog up`, or the variable {VARIABLE} of the head)."
     )
 
 

@@ -35,8 +35,8 @@ The process writes what it does to cluster.log in the store. With --foreground
 this command is that process: for systemd and containers. Its log goes to
 stderr; SIGTERM, SIGINT and SIGHUP end it with exit code 0, and it exits with 1
 if Ray cannot start or dies.
-With --shards, or the variable EVERLOG_SHARDS, the number of shards follows
-their load while the cluster runs; `everlog cluster status` shows the changes."""
+With --shards-by-load, or the variable EVERLOG_SHARDS, the number of shards
+follows their load while the cluster runs; `everlog cluster status` shows the changes."""
 _STATUS = """\
 Shows totals, nodes and hosts, the busiest hosts first. The cluster is measured
 twice, one second apart, to compute rates. Exit code 3: no cluster runs.
@@ -103,11 +103,10 @@ def _listen(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _shards_range(parser: argparse.ArgumentParser) -> None:
+def _shards_by_load(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--shards",
+        "--shards-by-load",
         metavar="MIN:MAX",
-        dest="shards_range",
         help="let the number of shards follow their load, between these two, such as 2:16 (default: it stays)",
     )
 
@@ -150,7 +149,7 @@ COMMANDS = (
         "fleet.daemon_commands:up",
         "start a local Ray for this store, and keep it running",
         "everlog up",
-        (_listen, _shards_range, _foreground, json),
+        (_listen, _shards_by_load, _foreground, json),
         _UP,
     ),
     CommandSpec(

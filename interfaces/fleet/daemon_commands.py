@@ -38,7 +38,7 @@ LOG_BYTES_MAX = 1_000_000
 def up(args: Namespace, world: CommandEnvironment) -> int:
     """Run the command `up`. With --foreground it does not return."""
     place_of(None, root_of(args))  # rejects an invalid EVERLOG_RUNTIME before a store is created
-    setting = args.shards_range if args.shards_range is not None else os.environ.get(VARIABLE, "")
+    setting = args.shards_by_load if args.shards_by_load is not None else os.environ.get(VARIABLE, "")
     range_from(setting)  # rejects an invalid one
     environment = {**os.environ, VARIABLE: setting}
     check_storage(root_of(args))
