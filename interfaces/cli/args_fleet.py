@@ -36,7 +36,8 @@ this command is that process: for systemd and containers. Its log goes to
 stderr; SIGTERM, SIGINT and SIGHUP end it with exit code 0, and it exits with 1
 if Ray cannot start or dies.
 With --shards-by-load, or the variable EVERLOG_SHARDS, the number of shards
-follows their load while the cluster runs; `everlog cluster status` shows the changes."""
+follows their load while the cluster runs; `everlog cluster status` shows the
+last change."""
 _STATUS = """\
 Shows totals, nodes and hosts, the busiest hosts first. The cluster is measured
 twice, one second apart, to compute rates. Exit code 3: no cluster runs.

@@ -54,7 +54,8 @@ def up(args: Namespace, world: CommandEnvironment) -> int:
         if args.json:
             args.fail("--json cannot be given with --foreground: the log on stderr is JSON already")
         sys.stdout.flush()
-        os.execve(command[0], command, environment)  # noqa: S606 - the same process id: signals of a supervisor reach the daemon
+        # The same process id: signals of a supervisor reach the daemon.
+        os.execve(command[0], command, environment)  # noqa: S606
     complain(f"starting Ray for {sanitize(str(store.root))}; this takes a few seconds")
     log = _log(store.root)
     began = log.stat().st_size if log.exists() else 0

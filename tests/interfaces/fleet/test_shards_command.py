@@ -54,3 +54,12 @@ def test_a_number_that_no_store_can_have_is_refused_with_the_limit(cli: Line, nu
     code, _, error = cli("cluster", "shards", number)
     assert code == 2
     assert f"1 to {SHARDS_MAX}" in error
+
+
+@pytest.mark.parametrize("setting", ["4", "8:2", "0:3", "2:1000"])
+def test_up_refuses_a_range_that_is_none(cli: Line, setting: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A range that cannot be used is refused before anything is started, by option and by variable."""
+    assert "such as 2:16" in cli.fails("up", "--shards-by-load", setting)
+    monkeypatch.setenv("EVERLOG_SHARDS", setting)
+    assert "such as 2:16" in cli.fails("up")
+    assert not cli.root.exists()
