@@ -307,11 +307,11 @@ async def answer_of(reference: Any) -> Any:
 
 async def shard_statuses(root: str, number: int) -> Sequence[HostStatus | None]:
     """Return the figures of the first `number` shards that have a process; None for one that does not answer. They are
-    found by name: a supervisor that has just started knows no host yet.
+    found by name: a supervisor that has just started knows no host yet. A shard has two while one hands over.
     """
-    names = [shard_name(shard) for shard in range(number)]
-    handles = await asyncio.to_thread(lambda: [ray_api.find_actor(root, name) for name in names])
-    answers = await asyncio.gather(*(_status_if_alive(handle) for handle in handles if handle is not None))
+    places = [HostedPartition(shard_name(shard)) for shard in range(number)]
+    handles = await asyncio.to_thread(lambda: [handle for place in places for handle in actors_of(root, place)])
+    answers = await asyncio.gather(*map(_status_if_alive, handles))
     return [status for answer in answers for status in answer]
 
 
