@@ -35,7 +35,7 @@ class HostedPartition(msgspec.Struct, frozen=True):
     def host_names(self) -> tuple[str, str]:
         """Names of the actor of its host: when a host hands over to the next one, each has one of them."""
         name = host_name(self.agent_id) if self.agent_id else self.name
-        return name, f"{name}/next"
+        return name, f"next:{name}"  # in front: an agent's name may end with anything
 
 
 PartitionLookup = Callable[[Collection[str]], Awaitable[Mapping[str, HostedPartition]]]

@@ -329,6 +329,15 @@ def test_the_last_node_with_room_is_not_drained(wanted: str, monkeypatch: pytest
     assert places.drained == {"33abcdef"}
 
 
+@pytest.mark.parametrize("place", [dedicated("sam"), SHARD])
+def test_the_names_of_a_partitions_actors_are_its_own(place: HostedPartition) -> None:
+    """No agent can be called so that an actor of its host has a name that belongs to another partition."""
+    called = [name for own in place.host_names for name in (own, own.removeprefix("agent:"), f"agent:{own}")]
+    others = [dedicated(name) for name in {*called, f"{called[0]}/next", "sam/next", "next:sam"} - {place.agent_id}]
+    assert not {name for other in others for name in other.host_names} & {*place.host_names}
+    assert len({*place.host_names}) == 2
+
+
 def test_a_host_that_is_lost_while_another_is_looked_up_is_no_bug() -> None:
     """If one task loses a host while another one asks the supervisor for other agents, the other one gets the host that
     it knew, and its command is told that the host is lost.
