@@ -263,7 +263,7 @@ async def move_host(
                 return None
             known.placed, known.deaths = None, 0
             was_busy = await hosts.retire(placed)
-            if prepared is not None:
+            if prepared is not None and leaves(placed):  # else the supervisor has ended meanwhile
                 known.placed, prepared = await hosts.take_over(prepared), None
             return HostMove(was_busy, known.placed)
     finally:

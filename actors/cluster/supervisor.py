@@ -224,8 +224,7 @@ class Supervisor:
         already. So many move at once as are started at once: the others carry out commands meanwhile.
         """
         turns = asyncio.Semaphore(self._activations_max)
-        leaving = self._table.leaving(leaves)
-        return sum(await asyncio.gather(*(self._retire(place, known, leaves, turns) for place, known in leaving)))
+        return sum(await asyncio.gather(*(self._retire(*each, leaves, turns) for each in self._table.leaving(leaves))))
 
     async def _retire(
         self, place: HostedPartition, known: HostState, leaves: Callable[[HostHandle], bool], turns: asyncio.Semaphore
@@ -234,7 +233,9 @@ class Supervisor:
         known.users += 1
         try:
             async with turns:
-                moved = await move_host(self._places, place, known, leaves=leaves, note=self._note)
+                moved = await move_host(
+                    self._places, place, known, leaves=lambda at: not self._ended and leaves(at), note=self._note
+                )
                 if moved is None:
                     return False
                 if moved.following is not None:

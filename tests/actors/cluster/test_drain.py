@@ -338,6 +338,23 @@ def test_the_names_of_a_partitions_actors_are_its_own(place: HostedPartition) ->
     assert len({*place.host_names}) == 2
 
 
+def test_no_host_takes_over_after_the_supervisor_has_ended() -> None:
+    """If the supervisor ends while a host leaves, the prepared process is ended too: it would be left without one."""
+
+    async def main() -> None:
+        async with Run(place_of=lambda _: SHARD) as (supervisor, places, _):
+            await supervisor.place("sam")
+            places.node, places.used = "there", {SHARD}
+            draining = asyncio.ensure_future(supervisor.drain(_here))
+            await asyncio.sleep(1.5)
+            assert (places.retiring, len(places.prepared)) == (1, 1)
+            await supervisor.end()
+            await draining
+            assert (places.living, places.prepared) == ({}, {})
+
+    run_plain(main)
+
+
 def test_a_host_that_is_lost_while_another_is_looked_up_is_no_bug() -> None:
     """If one task loses a host while another one asks the supervisor for other agents, the other one gets the host that
     it knew, and its command is told that the host is lost.
