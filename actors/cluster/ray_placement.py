@@ -78,17 +78,22 @@ class RayHostProvider:
         for good, and one that was prepared and never took over.
         """
         found: HostHandle | None = None
+        others, is_silent = [], False
         for handle in actors_of(self._root, place):
             if found is None:
                 with suppress(ray_api.RayError):
                     try:
                         placed = await asyncio.wait_for(self._placed(handle), ANSWER_S)
-                    except TimeoutError:
-                        raise not_answering_error(str(place)) from None
-                    if placed.pid:
-                        found = placed
-                        continue
-            # A half-dead actor would keep its name, and a new actor of this name could not be made.
+                    except TimeoutError:  # it hangs, or was prepared and waits for room: the other may be the host
+                        is_silent = True
+                    else:
+                        if placed.pid:
+                            found = placed
+                            continue
+            others.append(handle)
+        if is_silent and found is None:
+            raise not_answering_error(str(place))
+        for handle in others:  # a half-dead actor would keep its name, and a new one of this name could not be made
             await _end(handle)
         return found
 

@@ -355,6 +355,32 @@ def test_no_host_takes_over_after_the_supervisor_has_ended() -> None:
     run_plain(main)
 
 
+@pytest.mark.parametrize("silent_first", [True, False])
+def test_a_host_is_found_beside_an_actor_that_does_not_answer(
+    silent_first: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A supervisor that died may have left an actor that waits for room. It hides no host, and is ended."""
+    killed: list[str] = []
+
+    async def placed(handle: Any) -> HostHandle:
+        return await asyncio.Future() if handle.key == "silent" else HostHandle(handle.key, 7, handle)
+
+    async def death() -> None:
+        assert killed == ["silent"]
+
+    host, silent = (SimpleNamespace(key=key, death=SimpleNamespace(remote=death)) for key in ("host", "silent"))
+    names_of = dict(zip(SHARD.host_names, (silent, host) if silent_first else (host, silent), strict=True))
+    monkeypatch.setattr(ray_api, "find_actor", lambda _, name: names_of.get(name))
+    monkeypatch.setattr(ray_api, "kill", lambda handle: killed.append(handle.key))
+    places = _provider()
+    monkeypatch.setattr(places, "_placed", placed)
+    found = virtual_time.run(lambda: places.find(SHARD))
+    assert (found, killed) == (HostHandle("host", 7, host), ["silent"])
+    names_of.pop(SHARD.host_names[silent_first])
+    with pytest.raises(ClusterError, match="does not answer"):
+        virtual_time.run(lambda: places.find(SHARD))
+
+
 def test_a_host_that_is_lost_while_another_is_looked_up_is_no_bug() -> None:
     """If one task loses a host while another one asks the supervisor for other agents, the other one gets the host that
     it knew, and its command is told that the host is lost.
