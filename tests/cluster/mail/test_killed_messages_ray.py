@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import threading
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -25,6 +26,8 @@ KILLS = int(os.environ.get("EVERLOG_KILLS", "1"))
 """Kills at each point: around and inside each commit."""
 ROUND_S = 90
 """Seconds after which a round counts as stuck."""
+DEATH_S = 20
+"""Seconds that a host may take to die: the last commit of a round may be in the log before its process has ended."""
 STEPS = {
     "message": ("sam question", "eve arrival", "sam end", "eve answer", "sam reply", "eve end"),
     "wait": ("sam question", "eve arrival", "sam end", "sam reply", "eve answer", "eve end"),
@@ -62,6 +65,14 @@ async def armed(system: AgentSystem, stop: str, scene: Scene) -> Sequence[int]:
     return [await host.__ray_call__.remote(arm, stop, scene.wait_s) for host in hosts]
 
 
+def ended(pids: Sequence[int], milliseconds: int) -> Sequence[int]:
+    """Return which processes have ended, as soon as one has, or after so many milliseconds."""
+    until_ms = time.monotonic() * 1000 + milliseconds
+    while True:
+        if (died := [pid for pid in pids if ends(pid, 10)]) or time.monotonic() * 1000 >= until_ms:
+            return died
+
+
 async def play(folder: Path, name: str, plans: Sequence[str]) -> int:
     """Play a round for each plan, whose host dies there, and one to its end. Return the number of kills."""
     scene, kills = SCENES[name], 0
@@ -75,11 +86,15 @@ async def play(folder: Path, name: str, plans: Sequence[str]) -> int:
             first = await system.agent(scene.first)
             for number, stop in enumerate([*plans, ""]):
                 order, said = scene.order.format(number), scene.said.format(number)
+                for (
+                    agent
+                ) in scene.agents:  # a host that died in the last commit of a round starts again when it is needed
+                    await system.agent(agent)
                 pids = await armed(system, stop, scene)
                 async with asyncio.timeout(ROUND_S):
                     await first.send(order)
                     await until(lambda: not unfinished(FileStore(folder, lambda: 0), scene, order, said))  # noqa: B023 - called before the next round
-                died = [pid for pid in pids if ends(pid, 0)]
+                died = ended(pids, 1000 * DEATH_S if stop else 0)
                 assert bool(died) == bool(stop), f"{len(died)} hosts died at {stop!r}"
                 kills += len(died)
     assert judge(folder, len(plans) + 1, name) == len(plans) + 1
