@@ -1,74 +1,50 @@
-"""Reach a bucket of S3, or of what speaks its protocol, through obstore.
+"""Reach a bucket of S3, Google Cloud Storage or Azure, or of what speaks their protocols, through obstore.
 
 obstore is imported when a store in a bucket is opened, never before. It makes one attempt at each request, because an
 attempt of unknown outcome has to be told from a failed one; `ObjectDisk` repeats it. Settings come from the variables
-and files that other tools for the service use (AWS_ENDPOINT_URL, AWS_ACCESS_KEY_ID and so on); none is ever logged or
-part of an error.
+and files that other tools for the service use (see `bucket_service`); none is ever logged or part of an error.
 """
 
-import ipaddress
 import os
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from everlog.events import UsageError
 from everlog.store.base.disk import Bytes
 from everlog.store.object.bucket import BucketError, ListedObject, ObjectTag, UnknownOutcome, missing, taken
+from everlog.store.object.bucket_service import check_endpoint, service_of
 
 EXTRA = "everlog[object]"
 TIMEOUT = "30s"
-ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
-"""Variables from which obstore takes the address of a service."""
-PORT_MAX = 65535
-_ADDRESS = re.compile(
-    r"https?://(?:[a-z0-9._-]+|\[(?P<ip>[0-9a-f:.]+)\])(?::(?P<port>[0-9]{1,5}))?(?:/[a-z0-9/._~%!$&'()*+,;=:-]*)?",
-    re.IGNORECASE,
-).fullmatch
 _PARALLEL_MAX = 16
-_DENIALS = ("InvalidAccessKeyId", "SignatureDoesNotMatch", "AccessDenied", "403 Forbidden", "CredentialsProvider")
+_DENIALS = ("InvalidAccessKeyId", "SignatureDoesNotMatch", "AccessDenied", "403 Forbidden", "401 Unauthorized",
+            "CredentialsProvider")  # fmt: skip
+_NO_BUCKET = ("NoSuchBucket", "ContainerNotFound")
+_SKEWED = ("RequestTimeTooSkewed", "Request date header too old")
 
 
 def open_bucket(url: str) -> "ObstoreBucket":
-    """Return the bucket at `url`, s3://BUCKET/PREFIX. Asks the service nothing yet. Raises UsageError, BucketError."""
+    """Return the bucket at `url`, such as s3://BUCKET/PREFIX. Asks the service nothing yet. Raises UsageError."""
     try:
+        from obstore.exceptions import BaseError
         from obstore.store import from_url
     except ImportError as error:
         raise UsageError(f"A store in a bucket needs obstore, which is missing: pip install '{EXTRA}'.") from error
-    check_endpoint(os.environ)
+    service = service_of(url)
+    check_endpoint(service, os.environ)
     # `timeout` bounds one attempt; without retries each failure is seen here.
     options: dict[str, Any] = {
         "client_options": {"timeout": TIMEOUT, "allow_http": True},
         "retry_config": {"max_retries": 0},
     }
-    with _errors(url, ""):
-        return ObstoreBucket(from_url(url, **options), url)
-
-
-def check_endpoint(environment: Mapping[str, str]) -> None:
-    """Raise UsageError if the address of the service, as the variables name it, is none: obstore would end the thread
-    that sends the first request.
-    """
-    for name in ENDPOINTS:
-        value = environment.get(name)
-        if value is None or _is_address(value):
-            continue
-        found = "a user name or a password in it" if "@" in value else repr(value) if value else "nothing"
-        raise UsageError(
-            f"The variable {name} must be the address of a service, as http://127.0.0.1:9000 or "
-            f"https://s3.example.com, but has {found}. Nothing was sent. Correct it, or unset it to use S3 of AWS."
-        )
-
-
-def _is_address(text: str) -> bool:
-    found = _ADDRESS(text)
-    if found is None or int(found["port"] or 0) > PORT_MAX:
-        return False
     try:
-        return found["ip"] is None or bool(ipaddress.IPv6Address(found["ip"]))
-    except ValueError:
-        return False
+        return ObstoreBucket(from_url(url, **options), url)
+    except (BaseError, OSError, ValueError):  # its text may hold a part of a key
+        raise UsageError(
+            f"The settings of {service.name} in the environment cannot be used for {url}. Nothing was sent. Check "
+            f"{service.credentials}."
+        ) from None
 
 
 class Refused(BucketError):
@@ -81,26 +57,36 @@ class ObstoreBucket:
     def __init__(self, store: Any, url: str) -> None:
         """Wrap `store`, an object of obstore whose prefix is that of `url`."""
         self.url = url
-        self.keeps_versions = False
-        """True once the service has given a version to an object: it keeps what is replaced and deleted."""
         self._store = store
 
     def put_new(self, key: str, content: Bytes) -> None:
         with _errors(self.url, key, writes=True):
-            self._note(self._store.put(key, bytes(content), mode="create", use_multipart=False))
+            self._store.put(key, bytes(content), mode="create", use_multipart=False)
 
     def put(self, key: str, content: Bytes) -> None:
         with _errors(self.url, key, writes=True):
-            self._note(self._store.put(key, bytes(content), use_multipart=False))
+            self._store.put(key, bytes(content), use_multipart=False)
 
     def put_over(self, key: str, content: Bytes, tag: ObjectTag) -> None:
         condition = {name: value for name, value in zip(("e_tag", "version"), tag, strict=True) if value}
         with _errors(self.url, key, writes=True):
-            self._note(self._store.put(key, bytes(content), mode=condition, use_multipart=False))
+            self._store.put(key, bytes(content), mode=condition, use_multipart=False)
 
-    def _note(self, result: Any) -> None:
-        if result.get("version") not in (None, "null"):
-            self.keeps_versions = True
+    def keeps(self, key: str, tag: ObjectTag) -> bool:
+        """Return True if the service keeps the version with that tag of an object that was replaced or deleted since.
+        Raises BucketError.
+        """
+        version = tag[1]
+        if version in ("", "null"):
+            return False
+        if not service_of(self.url).counts_versions:
+            return True
+        try:
+            with _errors(self.url, key):
+                self._store.get(key, options={"version": version})
+        except FileNotFoundError:
+            return False
+        return True
 
     def get(self, key: str, start: int = 0, length: int | None = None) -> bytes:
         from obstore.exceptions import BaseError
@@ -191,31 +177,30 @@ def _translated(error: Exception, url: str, key: str, writes: bool) -> Exception
     import obstore.exceptions as kinds
 
     text = str(error)
+    service = service_of(url)
     place = f"{url}/{key}" if key else url
     if isinstance(error, (kinds.AlreadyExistsError, kinds.PreconditionError)):
         return taken(place)
-    if "RequestTimeTooSkewed" in text:
+    if any(words in text for words in _SKEWED):
         return BucketError(
-            "the clock of this machine differs from the clock of the service by more than it accepts "
-            "(RequestTimeTooSkewed)",
+            "the clock of this machine differs from the clock of the service by more than it accepts",
             "Nothing was changed. Set the clock, for example with NTP, then try again.",
         )
-    if "NoSuchBucket" in text:
-        return BucketError(f"there is no such bucket: {url}", "Create the bucket, or correct --store.")
+    if any(code in text for code in _NO_BUCKET):
+        return BucketError(f"there is no such bucket: {url}", "Create the bucket or container, or correct --store.")
     if isinstance(error, (kinds.NotFoundError, FileNotFoundError)):
         return missing(place)
     denied = isinstance(error, (kinds.PermissionDeniedError, kinds.UnauthenticatedError, PermissionError))
     if denied or any(code in text for code in _DENIALS):
         return Refused(
             "the service refused the credentials, or they do not allow this request",
-            "Check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN and the rights on the bucket: list, "
-            "get, put and delete.",
+            f"Check {service.credentials}: list, get, put and delete.",
         )
     if isinstance(error, kinds.BaseError):
-        conflict = "409" in text or "ConditionalRequestConflict" in text
+        conflict = "409 Conflict" in text or "ConditionalRequestConflict" in text
         return UnknownOutcome(
             "another request for the object was being carried out" if conflict else
             f"the service did not answer as expected{' (the request may have been carried out)' if writes else ''}",
-            "Check the network, AWS_ENDPOINT_URL and the state of the service, then try again.",
+            f"Check the network, {' and '.join(service.endpoints)}, and the state of the service, then try again.",
         )  # fmt: skip
     return error

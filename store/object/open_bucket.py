@@ -7,9 +7,10 @@ from pathlib import Path
 
 from everlog.store.base.disk import RealDisk
 from everlog.store.base.names import url_of
-from everlog.store.object.bucket import Bucket, BucketError
+from everlog.store.object.bucket import Bucket, BucketError, ObjectTag
+from everlog.store.object.bucket_service import service_of
 from everlog.store.object.object_disk import ObjectDisk, foreign_keys
-from everlog.store.object.obstore_bucket import open_bucket
+from everlog.store.object.obstore_bucket import ObstoreBucket, open_bucket
 from everlog.store.partition.partition import token
 
 PROBE = "everlog-probe"
@@ -33,35 +34,45 @@ def check_bucket(bucket: Bucket) -> None:
         )
     key = f"{PROBE}-{token()}"
     bucket.put(key, b"1")
+    tag = _tag(bucket, key)
     try:
         bucket.put_new(key, b"2")
     except FileExistsError:
         pass
     else:
         raise BucketError(
-            f"{bucket.url} replaced an object although it was asked to create a new one only (If-None-Match: *)",
+            f"{bucket.url} replaced an object although it was asked to create a new one only "
+            f"({service_of(bucket.url).condition})",
             "Without conditional writes two processes could both believe that they own a log. Nothing was stored. Use "
             "a service that has them.",
         )
     finally:
         bucket.delete([key])
-    _check_versions(bucket, "Nothing was stored. Switch versioning off for this bucket, or use another.")
+    _check_versions(bucket, key, tag, "Nothing was stored. Switch versioning off for this bucket, or use another.")
 
 
 def check_forgets(bucket: Bucket) -> None:
     """Raise BucketError if the bucket keeps what is deleted from it: versioning was switched on after all."""
     key = f"{PROBE}-{token()}"
     bucket.put(key, b"1")
+    tag = _tag(bucket, key)
     bucket.delete([key])
     _check_versions(
         bucket,
+        key,
+        tag,
         "Nothing was erased. Switch versioning off, delete the old versions that it kept under this prefix, and erase "
         "again.",
     )
 
 
-def _check_versions(bucket: Bucket, cure: str) -> None:
-    if getattr(bucket, "keeps_versions", False):
+def _tag(bucket: Bucket, key: str) -> ObjectTag:
+    """Return the tag of an object; an empty one if the bucket, a simulated one, has no versions."""
+    return (isinstance(bucket, ObstoreBucket) and bucket.tag(key)) or ("", "")
+
+
+def _check_versions(bucket: Bucket, key: str, tag: ObjectTag, cure: str) -> None:
+    if isinstance(bucket, ObstoreBucket) and bucket.keeps(key, tag):
         raise BucketError(
             f"{bucket.url} keeps old versions of objects, so that erased records could still be read", cure
         )

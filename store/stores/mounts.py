@@ -250,7 +250,7 @@ def _another(sight: StoreIdentity, first: StoreIdentity) -> str:
 
 def _another_bucket(sight: StoreIdentity, first: StoreIdentity) -> str:
     """Return what `_another` does, for a store in a bucket."""
-    cure = "give all nodes the same AWS_ variables, the credentials among them"
+    cure = "give all nodes the same variables of the service, the credentials among them"
     if not sight.store_id:
         return f"node {sight.node} cannot open the store {sight.root} ({sight.fault.rstrip('.')}): {cure}"
     if sight.store_id != first.store_id:

@@ -1,0 +1,110 @@
+"""Services of the protocols of Google Cloud Storage and Azure on loopback, in one form for tests of both schemes."""
+
+import base64
+import hashlib
+import hmac
+import http.client
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from email.utils import formatdate
+from pathlib import Path
+from typing import NamedTuple
+from unittest.mock import patch
+
+import pytest
+
+from tests.support.store.google_server import google_server
+
+AZURITE = "azurite-blob"
+ACCOUNT = "devstoreaccount1"
+KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+"""Published key of the account that every Azurite has."""
+TOKEN = "not-a-token-of-anyone"
+
+
+class CloudService(NamedTuple):
+    """A running service."""
+
+    scheme: str
+    make_bucket: Callable[[str], None]
+    variables: dict[str, str]
+    """Variables with which everlog reaches it."""
+    wrong: dict[str, str]
+    """Variables of somebody whom it refuses."""
+    secret: str
+    """Text that no error may contain."""
+
+
+def google_variables(address: str) -> dict[str, str]:
+    """Return the variables for a service of Google's protocol."""
+    return {"GOOGLE_BASE_URL": address, "GOOGLE_BEARER_TOKEN": TOKEN}
+
+
+def azure_variables(address: str) -> dict[str, str]:
+    """Return the variables for a service of Azure's protocol."""
+    endpoint = f"{address}/{ACCOUNT}"
+    return {
+        "AZURE_STORAGE_ACCOUNT_NAME": ACCOUNT,
+        "AZURE_STORAGE_ACCOUNT_KEY": KEY,
+        "AZURE_STORAGE_ENDPOINT": endpoint,
+    }
+
+
+@contextmanager
+def cloud_service(scheme: str) -> Iterator[CloudService]:
+    """Run the service for `gs` or `az` while the block runs. Skips the test if it is not installed."""
+    with ExitStack() as stack:
+        if scheme == "gs":
+            server = stack.enter_context(google_server(TOKEN))
+            variables = google_variables(server.address)
+            wrong = {**variables, "GOOGLE_BEARER_TOKEN": "wrong"}
+            yield CloudService("gs", server.make_bucket, variables, wrong, TOKEN)
+        else:
+            port = stack.enter_context(_azurite())
+            variables = azure_variables(f"http://127.0.0.1:{port}")
+            wrong = {**variables, "AZURE_STORAGE_ACCOUNT_KEY": base64.b64encode(b"wrong").decode()}
+            yield CloudService("az", lambda name: _make_container(port, name), variables, wrong, KEY)
+
+
+@contextmanager
+def cloud_settings(service: CloudService, home: Path, **others: str) -> Iterator[None]:
+    """Set the variables for the service while the block runs."""
+    with patch.dict("os.environ", {**service.variables, "HOME": str(home), **others}):
+        yield
+
+
+@contextmanager
+def _azurite() -> Iterator[int]:
+    """Run Azurite, Microsoft's emulator, in memory; yield its port."""
+    program = shutil.which(AZURITE)
+    if program is None:
+        pytest.skip(f"Azure's protocol needs {AZURITE}: npm install -g azurite")
+    # Port 0 is one that is free; the first lines say which.
+    words = [program, "--blobPort", "0", "--inMemoryPersistence", "--silent", "--skipApiVersionCheck"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        assert process.stdout is not None
+        told = []
+        try:
+            for line in process.stdout:
+                told.append(line)
+                if "successfully listens on" in line:
+                    yield int(line.rstrip().rpartition(":")[2])
+                    return
+            raise AssertionError(f"Azurite did not start: {''.join(told)}")
+        finally:
+            process.terminate()
+
+
+def _make_container(port: int, name: str) -> None:
+    """Create a container by a signed request."""
+    headers = {"x-ms-date": formatdate(usegmt=True), "x-ms-version": "2023-11-03"}
+    signed = "PUT\n" + "\n" * 11 + "".join(f"{key}:{headers[key]}\n" for key in sorted(headers))
+    signed += f"/{ACCOUNT}/{ACCOUNT}/{name}\nrestype:container"
+    signature = hmac.new(base64.b64decode(KEY), signed.encode(), hashlib.sha256).digest()
+    headers["Authorization"] = f"SharedKey {ACCOUNT}:{base64.b64encode(signature).decode()}"
+    connection = http.client.HTTPConnection("127.0.0.1", port)
+    connection.request("PUT", f"/{ACCOUNT}/{name}?restype=container", headers={**headers, "Content-Length": "0"})
+    assert connection.getresponse().status == 201
+    connection.close()
