@@ -11,6 +11,7 @@ from everlog.store.object.obstore_bucket import ObstoreBucket
 from tests.contract.log_contract import NOW
 from tests.contract.test_logs import FileContract
 from tests.support.store.bucket_server import make_bucket, s3_server, settings
+from tests.support.store.cloud_services import CloudService, cloud_service, cloud_settings
 
 ROOT = Path("/bucket")
 
@@ -54,3 +55,21 @@ class TestBucketLogOverTheProtocol(FileContract):
         with settings(service, tmp_path):
             # The folder of a test has a name of its own, and so has its prefix: the bucket is shared by all tests.
             yield FileStore.create(folder_of(f"s3://contract/{tmp_path.name}"), lambda: NOW, "contract")
+
+
+@pytest.fixture(scope="module", params=["gs", "az"])
+def cloud(request: pytest.FixtureRequest) -> Iterator[CloudService]:
+    with cloud_service(request.param) as running:
+        running.make_bucket("contract")
+        yield running
+
+
+@pytest.mark.long
+@pytest.mark.storage
+class TestBucketLogOverOtherProtocols(FileContract):
+    """Requests of obstore to services of the protocols of Google and Azure."""
+
+    @pytest.fixture
+    def store(self, cloud: CloudService, tmp_path: Path) -> Iterator[Store]:
+        with cloud_settings(cloud, tmp_path):
+            yield FileStore.create(folder_of(f"{cloud.scheme}://contract/{tmp_path.name}"), lambda: NOW, "contract")

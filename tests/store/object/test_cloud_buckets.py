@@ -111,12 +111,12 @@ def test_commands_work(url: str, tmp_path: Path, capsys: pytest.CaptureFixture[s
     before = run("sql", "SELECT count(*) FROM records")
     run("log", "seal", "--all")
     assert run("sql", "SELECT count(*) FROM records") == before
-    run("archive", "add", "sam", "The key is under the mat")
+    run("archive", "insert", "sam", "The key is under the mat")
     assert "under the mat" in run("archive", "search", "sam", "where is the key")
     run("erase", "sam", "--match", "Ada", "--yes")
     assert "Ada" not in run("show", "sam")
     assert "has other requests than S3 for its rules" in run("store", "check")
-    run("store", "copy", url, str(tmp_path / "copy"))
+    assert main(["store", "copy", url, str(tmp_path / "copy")]) == 0
     assert main(["--store", str(tmp_path / "copy"), "verify", "sam"]) == 0
 
 
@@ -153,7 +153,7 @@ def test_objects_of_others_are_left_alone(url: str) -> None:
 
 
 def test_a_bucket_that_forgets_is_accepted(url: str) -> None:
-    """A bucket whose objects have versions, but which keeps no old ones, holds a store, and the trial leaves nothing."""
+    """A bucket that gives versions to objects, but keeps no old ones, is accepted, and the trial leaves nothing."""
     bucket = open_bucket(url)
     check_bucket(bucket)
     check_forgets(bucket)
@@ -243,7 +243,7 @@ def test_a_service_that_does_not_answer_is_named_by_its_variable(url: str, monke
 def test_settings_that_cannot_be_used_are_refused(
     url: str, name: str, value: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Credentials that are none are refused before a request is sent, by the names of the variables, without a value."""
+    """Impossible credentials are refused before a request is sent, by the names of variables, without a value."""
     monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_NAME", "account")
     monkeypatch.setenv(name, value)
     with pytest.raises(UsageError, match="Nothing was sent") as told:

@@ -94,7 +94,7 @@ def _azurite() -> Iterator[int]:
                     return
             raise AssertionError(f"Azurite did not start: {''.join(told)}")
         finally:
-            process.terminate()
+            process.kill()  # an end by `terminate` waits for the connections that obstore keeps open
 
 
 def _make_container(port: int, name: str) -> None:

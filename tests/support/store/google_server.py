@@ -1,8 +1,8 @@
 """A service of the XML protocol of Google Cloud Storage on loopback: what is published about it, for what obstore asks.
 
-No emulator was found that has the conditions of that protocol (`x-goog-if-generation-match`). Requests: put, get (whole,
-a range, or a generation), head, delete, and list (version 2, in pages). An object that is replaced gets the next
-generation; a bucket with versions keeps the old ones readable by their generation.
+An emulator with the conditions of that protocol (`x-goog-if-generation-match`) was not found: fake-gcs-server refuses
+the puts of obstore. Requests: put, get (whole, a range, or a generation), head, delete, and list (version 2, in pages).
+An object that is replaced gets the next generation; a bucket with versions keeps old ones readable by generation.
 """
 
 import hashlib
@@ -23,12 +23,12 @@ _LIST = "http://doc.s3.amazonaws.com/2006-03-01"
 
 
 class GoogleServer(ThreadingHTTPServer):
-    """Buckets by name; whose token is `token`. Without `is_conditional` it ignores the condition of a put."""
+    """A service that answers who has `token`. Without `is_conditional` it ignores the condition of a put."""
 
     daemon_threads = True
 
     def __init__(self, token: str, *, is_conditional: bool = True) -> None:
-        super().__init__(("127.0.0.1", 0), _Answers)
+        super().__init__(("127.0.0.1", 0), type("Handler", (_Answers,), _METHODS))
         self.token = token
         self.is_conditional = is_conditional
         self.lock = threading.Lock()
@@ -70,7 +70,7 @@ class _Answers(BaseHTTPRequestHandler):
     def log_message(self, *_: object) -> None:
         """Say nothing."""
 
-    def _answer(self) -> None:
+    def answer(self) -> None:
         content = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         address = urlsplit(self.path)
         bucket, _, key = address.path.lstrip("/").partition("/")
@@ -85,8 +85,6 @@ class _Answers(BaseHTTPRequestHandler):
             if self.command == "PUT":
                 return self._put(bucket, unquote(key), content)
             return self._one(bucket, unquote(key), asked)
-
-    do_GET = do_HEAD = do_PUT = do_DELETE = _answer
 
     def _put(self, bucket: str, key: str, content: bytes) -> None:
         objects = self.server.objects[bucket]
@@ -158,6 +156,9 @@ class _Answers(BaseHTTPRequestHandler):
         self.end_headers()
         if self.command != "HEAD":
             self.wfile.write(content)
+
+
+_METHODS = {f"do_{method}": _Answers.answer for method in ("GET", "HEAD", "PUT", "DELETE")}
 
 
 def _headers(generation: int, content: bytes) -> dict[str, str]:
