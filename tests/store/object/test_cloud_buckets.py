@@ -1,7 +1,9 @@
 """A store in a bucket of Google Cloud Storage or of Azure keeps what one of S3 keeps, and refuses what it refuses."""
 
 import shutil
+import threading
 from collections.abc import Iterator
+from http.server import HTTPServer
 from pathlib import Path
 from uuid import uuid4
 
@@ -15,6 +17,7 @@ from everlog.store.object.bucket import UnknownOutcome
 from everlog.store.object.obstore_bucket import ObstoreBucket, open_bucket
 from everlog.store.object.open_bucket import check_bucket, check_forgets
 from tests.contract.log_contract import NOW
+from tests.store.object.test_bucket_refusals import service_that_says
 from tests.support.store.cloud_services import (
     TOKEN,
     CloudService,
@@ -24,6 +27,12 @@ from tests.support.store.cloud_services import (
     google_variables,
 )
 from tests.support.store.google_server import PAGE, google_server
+
+OLD_DATE = (
+    "AuthenticationFailed</Code><AuthenticationErrorDetail>Request date header too old: 'x'</AuthenticationErrorDetail>"
+    "<Code>"
+)
+"""What Azure says to a request of a wrong clock, according to its documentation."""
 
 
 @pytest.fixture(scope="module", params=["gs", "az"])
@@ -250,3 +259,35 @@ def test_settings_that_cannot_be_used_are_refused(
         open_bucket(url)
     assert name in str(told.value)
     assert "secret" not in str(told.value)
+
+
+@pytest.mark.parametrize(
+    ("scheme", "answer", "said"),
+    [
+        ("az", OLD_DATE, "the clock of this machine"),
+        ("az", "AuthenticationFailed", "refused the credentials"),
+        ("az", "AuthorizationFailure", "refused the credentials"),
+        ("gs", "AccessDenied", "refused the credentials"),
+        ("gs", "AuthenticationRequired", "refused the credentials"),
+    ],
+)
+def test_a_refusal_is_explained(
+    scheme: str, answer: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A wrong clock and wrong credentials are told apart where the service tells them apart; Google does not, so its
+    error names the clock too.
+    """
+    server = HTTPServer(("127.0.0.1", 0), service_that_says(answer))
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    address = f"http://127.0.0.1:{server.server_port}"
+    for name, value in {**google_variables(address), **azure_variables(address), "HOME": str(tmp_path)}.items():
+        monkeypatch.setenv(name, value)
+    try:
+        with pytest.raises(StoreError, match=said) as told:
+            created(f"{scheme}://bucket/store")
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+    assert scheme == "az" or "clock" in str(told.value)
