@@ -32,7 +32,7 @@ OLD_DATE = (
     "AuthenticationFailed</Code><AuthenticationErrorDetail>Request date header too old: 'x'</AuthenticationErrorDetail>"
     "<Code>"
 )
-"""What Azure says to a request of a wrong clock, according to its documentation."""
+"""Answer of Azure to a request of a wrong clock, according to its documentation."""
 
 
 @pytest.fixture(scope="module", params=["gs", "az"])

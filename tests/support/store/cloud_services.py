@@ -32,7 +32,7 @@ class CloudService(NamedTuple):
     variables: dict[str, str]
     """Variables with which everlog reaches it."""
     wrong: dict[str, str]
-    """Variables of somebody whom it refuses."""
+    """Variables with credentials that it refuses."""
     secret: str
     """Text that no error may contain."""
 
