@@ -44,11 +44,11 @@ twice, one second apart, to compute rates. Exit code 3: no cluster runs.
 `everlog ping` tells by its exit code whether the cluster is healthy."""
 _DRAIN = """\
 For maintenance, and before a machine is stopped: hosts move to other nodes, a
-few at a time. The next host starts first; then the old one refuses new messages,
-finishes turns for a second, unloads its agents and hands over; so a message
-waits a few seconds. No host is started on the node any more: stop it, or its
-Ray, afterwards. Without NODE: the node of this machine. Exit code 3: no cluster
-runs."""
+few at a time. The next host starts first; then the old one refuses new
+messages, finishes turns for a second, unloads its agents and hands over: a
+message waits a few seconds. No host is started on the node any more: stop it,
+or its Ray, afterwards. Without NODE: the node of this machine. Exit code 3: no
+cluster runs."""
 _SHARDS = """\
 Without N: the shards and their agents. With N, from 1 to 999: new agents go to
 N shards at once, and the others are moved to theirs, one by one, while they
