@@ -11,6 +11,7 @@ docs/explanation/decisions/0033-plans-and-bounds.md.
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import lru_cache
+from itertools import takewhile
 from operator import itemgetter
 from typing import Any, NamedTuple, overload
 
@@ -169,7 +170,7 @@ class _Context:
         if self.rows:
             self.rows[0] = _configured(self.rows[0])
         self.turn = turn
-        self.first = sum(_comes_first(row[_PLACES["slot"]]) for row in self.rows)
+        self.first = sum(1 for _ in takewhile(_comes_first, self.rows))
         self.bytes = sum(map(_bytes_of, self.rows[1:]))
         self.made: dict[int, Any] = {}
 
@@ -211,7 +212,8 @@ def _configured(row: _KeptRow) -> _KeptRow:
     return tuple(values)
 
 
-def _comes_first(slot: str | None) -> bool:
+def _comes_first(row: _KeptRow) -> bool:
+    slot: str | None = row[_PLACES["slot"]]
     return slot is not None and (slot in {"config", "summary"} or slot.startswith("block:"))
 
 
