@@ -18,8 +18,6 @@ from everlog.actors.hosting.pending_work import pending_work
 from everlog.actors.hosting.process_memory import collect_garbage_seldom
 from everlog.actors.hosting.shard import Shard
 from everlog.events import EverlogError, Record
-from everlog.projections import DERIVER
-from everlog.store import seal_if_due
 
 
 class SharedActor(HostActor):
@@ -56,9 +54,8 @@ class SharedActor(HostActor):
 
     async def seal(self) -> None:
         """Seal the shard's log while its agents are at work, so that little is left to do when they leave."""
-        with suppress(EverlogError):  # sealing when the log is closed notes it
-            log = (await self._shard.ticks()).log
-            await asyncio.to_thread(seal_if_due, log, DERIVER)
+        with suppress(EverlogError):  # the log cannot be opened: the next host notes it
+            await self._shard.seal(await self._shard.ticks())
 
     async def status(self) -> HostStatus:
         """Return the figures of this host."""

@@ -217,7 +217,7 @@ class Shard:
             await self._recovery.stop()
             ticks, self._ticks = self._ticks, None
             if ticks is not None:
-                await self._seal(ticks)
+                await self.seal(ticks)
                 await ticks.close()
         if self._tasks:
             await asyncio.wait(self._tasks)
@@ -275,7 +275,7 @@ class Shard:
                     await self._open(), aside=self._aside, on_lost=self._lost, counts=self._counts, meters=self._meters
                 )
                 # A killed owner left frames unsealed, and its agents come soon, all at once: seal first.
-                await self._seal(ticks)
+                await self.seal(ticks)
             return ticks
 
     async def _open(self) -> Any:
@@ -367,7 +367,7 @@ class Shard:
                 self._ticks.projections.rest()
                 self._link.on_rest()
             if self._ticks is not None:
-                await self._seal(self._ticks, SHARD_SEAL_BYTES if self._admission.under_way else SEAL_BYTES_MIN)
+                await self.seal(self._ticks, SHARD_SEAL_BYTES if self._admission.under_way else SEAL_BYTES_MIN)
             if rests and not self._admission.under_way:
                 give_back()
                 released_at = self._clock.now()
@@ -380,7 +380,7 @@ class Shard:
         since = self._clock.now() - self._idle_us
         return list(takewhile(lambda agent_id: self._used_at[agent_id] <= since, self._hosts))
 
-    async def _seal(self, ticks: ShardJournal, bytes_min: int = SEAL_BYTES_MIN) -> None:
+    async def seal(self, ticks: ShardJournal, bytes_min: int = SEAL_BYTES_MIN) -> None:
         """Seal frames if `bytes_min` have gathered. A failure is noted, except a fence, which loses the log."""
         try:
             unsealed = await self._aside(seal_if_due, ticks.log, DERIVER, bytes_min)

@@ -16,9 +16,7 @@ from everlog.actors.cluster.host_actors import USED_S, DedicatedActor
 from everlog.actors.cluster.placement import TAKE_OVER_S, FenceRight, HostedPartition, HostHandle, HostLookup, dedicated
 from everlog.actors.cluster.ray_placement import RayHostProvider
 from everlog.actors.cluster.ray_runtime import RayRuntime
-from everlog.actors.cluster.shared_actor import SharedActor
-from everlog.events import BadInput, ClusterError, EverlogError, Fenced, HostLost, UnknownAgent
-from everlog.projections import DERIVER
+from everlog.events import BadInput, ClusterError, HostLost, UnknownAgent
 from everlog.store import FileStore, HostMark
 from tests.support import virtual_time
 from tests.support.agents.supervisor_world import Run, names
@@ -245,25 +243,6 @@ def test_a_prepared_host_that_never_takes_over_ends_itself(
     assert exits == []
     virtual_time.run(lambda: main(takes_over=False))
     assert exits == [0]
-
-
-@pytest.mark.parametrize(("unsealed", "error", "seals"), [(2**20, None, 1), (1, None, 0), (2**20, Fenced("x"), 1)])
-def test_a_shard_seals_its_log_before_it_leaves(unsealed: int, error: EverlogError | None, seals: int) -> None:
-    """A log that is worth sealing is sealed while the agents are at work; that it was taken over is found later."""
-    sealed: list[object] = []
-
-    def seal(derive: object) -> None:
-        sealed.append(derive)
-        if error is not None:
-            raise error
-
-    async def ticks() -> Any:
-        return SimpleNamespace(log=SimpleNamespace(unsealed_bytes=unsealed, seal=seal))
-
-    actor: Any = object.__new__(SharedActor)
-    actor._shard = SimpleNamespace(ticks=ticks)
-    asyncio.run(actor.seal())
-    assert sealed == [DERIVER] * seals
 
 
 def test_a_host_that_is_being_started_there_leaves_too() -> None:

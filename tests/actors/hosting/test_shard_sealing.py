@@ -3,13 +3,18 @@
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
 import pytest
 
+from everlog.actors.cluster.shared_actor import SharedActor
+from everlog.actors.hosting.shard import Shard
 from everlog.actors.ports.agent_constants import SHARD_SEAL_BYTES, SHARD_TEND_S
-from everlog.events import Fenced, HostLost, StoreError
+from everlog.events import EverlogError, Fenced, HostLost, StoreError
+from everlog.projections import DERIVER
 from everlog.store import SEAL_BYTES_MIN, MemoryStore
 from tests.support.agents.virtual_time_runtime import run_plain
 from tests.support.agents.virtual_time_shard import SharedHome, all_heard
@@ -136,3 +141,26 @@ def test_a_shard_that_releases_its_log_seals_it() -> None:
             assert found.sealed == [SEAL_BYTES_MIN]
 
     run_plain(main)
+
+
+@pytest.mark.parametrize(("unsealed", "error", "seals"), [(2**20, None, 1), (1, None, 0), (2**20, Fenced("x"), 1)])
+def test_a_shard_seals_its_log_before_it_leaves(unsealed: int, error: EverlogError | None, seals: int) -> None:
+    """A log that is worth sealing is sealed while the agents are at work; one that was taken over is lost, as ever."""
+    sealed: list[object] = []
+
+    def seal(derive: object) -> None:
+        sealed.append(derive)
+        if error is not None:
+            raise error
+
+    async def ticks() -> Any:
+        return SimpleNamespace(log=SimpleNamespace(unsealed_bytes=unsealed, seal=seal), lose=lost.append)
+
+    lost: list[EverlogError] = []
+    shard = SimpleNamespace(ticks=ticks, _aside=asyncio.to_thread)
+    shard.seal = partial(Shard.seal, shard)
+    actor: Any = object.__new__(SharedActor)
+    actor._shard = shard
+    asyncio.run(actor.seal())
+    assert sealed == [DERIVER] * seals
+    assert lost == ([] if error is None else [error])
