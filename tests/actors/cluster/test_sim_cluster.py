@@ -1,7 +1,5 @@
 """Simulated hosts, supervisors and timers: crashes and callers in the order that a seed draws."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from everlog.actors.replay.rebuild_check import rebuild, verify
@@ -11,22 +9,14 @@ from tests.support.cluster.sim_broken_guards import BREAKS, fails
 from tests.support.cluster.sim_world import AGENTS, World, simulate
 from tests.support.seeds import seeds, split
 
+pytestmark = pytest.mark.usefixtures("simulated_worlds")
+
 CHUNK = 40
 SEEDS = 5000
 WORLDS = 16
 """Worlds whose content is checked: processes die in most of them, and each kind of event occurs in some."""
 NEARBY = 30
 """Further seeds that are tried when a code change has altered the world of the recorded seed."""
-
-
-@pytest.fixture(autouse=True)
-def verified_here(every_system: list) -> Iterator[None]:
-    """Remove the systems of simulated worlds from the check at the end of the suite: each world is verified by its own
-    test.
-    """
-    made = len(every_system)
-    yield
-    del every_system[made:]
 
 
 @pytest.mark.parametrize("seed", seeds(12, label="hosts", below=SEEDS))

@@ -1,22 +1,14 @@
 """Simulated shards that follow their load while processes die and agents move, in the order that a seed draws."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from tests.support.cluster.sim_scaling import simulate
 from tests.support.seeds import seeds
 
+pytestmark = pytest.mark.usefixtures("simulated_worlds")
+
 SEEDS = 2000
 CHUNK = 40
-
-
-@pytest.fixture(autouse=True)
-def verified_here(every_system: list) -> Iterator[None]:
-    """Remove the systems of simulated worlds from the check at the end of the suite: their agents are plain ones."""
-    made = len(every_system)
-    yield
-    del every_system[made:]
 
 
 @pytest.mark.parametrize("seed", seeds(6, label="scaled shards", below=SEEDS))
