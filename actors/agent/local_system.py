@@ -111,7 +111,7 @@ class LocalSystem:
         """
         self.store = store
         self._services = services
-        self._enter = enter or separate_logs(self._open_own if has_shards else self._open, store.reader)
+        self._enter = enter or separate_logs(partial(self._open, own=has_shards), store.reader)
         self.grants = grants
         self.tools: Mapping[str, Tool] = _by_name([*tools, *extras(grants, no_helper)])
         """All functions that any agent may have; an agent's configuration names its own."""
@@ -153,18 +153,13 @@ class LocalSystem:
             raise self.unknown(agent_id)
         return reader
 
-    def _open(self, agent_id: str, command: str, take_over: bool) -> Log:
-        try:
-            return self.store.open(agent_id, command, take_over=take_over)
-        except UnknownAgent:
-            raise self.unknown(agent_id) from None
-
-    def _open_own(self, agent_id: str, command: str, take_over: bool) -> Log:
-        """Open the agent's log of its own. Raises HostLost if the agent is in a shard: the caller looked it up too
-        early, or a move that a dead process had begun is finished now.
+    def _open(self, agent_id: str, command: str, take_over: bool, *, own: bool = False) -> Log:
+        """Open the log that has the agent. `own`: only one of its own; raises HostLost if the agent is in a shard: the
+        caller looked it up too early, or a move that a dead process had begun is finished now.
         """
+        expected = partition_of(agent_id) if own else None
         try:
-            return self.store.open(agent_id, command, take_over=take_over, expected=partition_of(agent_id))
+            return self.store.open(agent_id, command, take_over=take_over, expected=expected)
         except UnknownAgent:
             raise self.unknown(agent_id) from None
         except Moved as moved:

@@ -127,10 +127,8 @@ class ShardScaler:
         # A process that has started meanwhile is measured from the next time on: its start is no load.
         measured = [(host.place, _load(before[1][key], host, now - before[0]))
                     for key, host in hosts.items() if key in before[1]]  # fmt: skip
-        loads = dict(
-            sorted(measured, key=lambda one: one[1].work)
-        )  # of two processes of a shard, the busier one counts
-        self._samples.append(LoadSample(now, loads))
+        measured.sort(key=lambda one: one[1].work)  # of two processes of a shard, the busier one counts
+        self._samples.append(LoadSample(now, dict(measured)))
         while self._samples[1:] and self._samples[1].at <= now - SHRINK_S * MICROSECONDS:
             del self._samples[0]
 
