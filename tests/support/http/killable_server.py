@@ -16,9 +16,11 @@ class KillableServer:
 
     def __init__(self, store: Path, options: Sequence[str] = ()) -> None:
         self._store, self._options = store, options
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = int(free.getsockname()[1])
+        # Held without listening: no other process gets the port before the server starts, or while it is dead.
+        self._held = socket.socket()
+        self._held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self._held.bind(("127.0.0.1", 0))
+        self.port = int(self._held.getsockname()[1])
         self.process: subprocess.Popen[str] | None = None
 
     def start(self) -> None:
@@ -36,6 +38,9 @@ class KillableServer:
         self.process.send_signal(how)
         self.process.communicate(timeout=60)
         self.process = None
+
+    def __del__(self) -> None:
+        self._held.close()
 
     @property
     def address(self) -> str:
