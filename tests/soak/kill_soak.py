@@ -1,14 +1,16 @@
 """Run `kill -9` for minutes: a process appends, rolls and seals, is killed at any moment, and a checker reads the log.
 
-    python -m tests.soak.kill_soak MINUTES FOLDER [SEED]
+    python -m tests.soak.kill_soak MINUTES PLACE [SEED]
 
 prints a line of progress every few seconds and one with the verdict; it exits with status 0 if every promise was kept.
+PLACE is a folder, or `s3`, `gs` or `az`: a bucket of a service of that protocol, which runs in this process meanwhile.
 The checker relies only on the lines that the killed process had written to its pipe: announced and acknowledged
 appends. After each kill the checker compares these with the log. After forty kills a partition is checked byte by byte
 and the next one is used.
 """
 
 import json
+import logging
 import os
 import random
 import select
@@ -19,18 +21,27 @@ import sys
 import time
 from collections import deque
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pyarrow as pa
 
 from everlog.events import GENESIS, Record, extend
-from everlog.store import SCHEMA, FileLog, FileStore, Partition, PartitionReader, check, records_of
+from everlog.store import SCHEMA, FileLog, FileStore, Partition, PartitionReader, check, folder_of, records_of
+from everlog.store.base.names import SCHEMES, url_of
+from everlog.store.object.object_disk import ObjectDisk
+from everlog.store.stores.file_store import CONFIGURATION, disk_of
 from tests.soak.killed_appender import Group, payload_of, text_of
+from tests.support.store.bucket_server import make_bucket, s3_server, settings
+from tests.support.store.cloud_services import cloud_service, cloud_settings
 
 ROOT = Path(__file__).parents[2]
 LIVES_MAX = 40
 """Kills for one partition."""
 LIFE_S_MAX = 1.2
+BUCKET_LIFE_S_MAX = 5.0
+"""A process lives longer in a bucket, so that it completes most seals: each takes seconds of requests."""
 PROGRESS_S = 5.0
 COUNTS = (
     "kills",
@@ -174,6 +185,7 @@ class Soak:
 
     def __init__(self, folder: Path, seed: int) -> None:
         self.folder = folder
+        """Folder of the store, or the one that stands for its bucket."""
         self.seed = seed
         self.chance = random.Random(seed)
         self.books = Books()
@@ -206,7 +218,7 @@ class Soak:
         self.counts["kills in a seal"] += self.sealing
         self.sealing = False
         self.counts["unknown"] += len(self.books.unknown)
-        if (self.folder / "everlog.json").exists() and self.where.path.exists():
+        if disk_of(self.folder).exists(self.folder / CONFIGURATION):
             self.books.judge(PartitionReader(self.where).table(), set(self.books.unjudged))
 
     def watch(self, child: Child) -> None:
@@ -217,7 +229,8 @@ class Soak:
         self.hear_until(child, "start")
         if not early:
             self.hear_until(child, "open")
-        stay = self.chance.uniform(0, 0.06 if early else LIFE_S_MAX)
+        longest = BUCKET_LIFE_S_MAX if url_of(self.folder) else LIFE_S_MAX
+        stay = self.chance.uniform(0, 0.06 if early else longest)
         if not early and self.chance.random() < 0.3:
             self.hear_for(child, stay / 2)
             self.look(child)
@@ -268,13 +281,23 @@ class Soak:
         self.counts["records"] += self.books.found.num_rows
         self.counts["partitions"] += 1
         if self.generation:
-            shutil.rmtree(self.folder / "log" / f"shard-{self.generation - 1}")
+            delete(FileStore(self.folder, lambda: 0).partition(f"shard-{self.generation - 1}"))
         self.generation += 1
         self.books = Books()
 
     def told(self) -> str:
         """Return the counts in a line."""
         return ", ".join(f"{name} {count:,}" for name, count in self.counts.items())
+
+
+def delete(partition: Partition) -> None:
+    """Delete all files of a partition."""
+    if not isinstance(partition.disk, ObjectDisk):
+        shutil.rmtree(partition.path)
+        return
+    bucket = partition.disk.bucket
+    for above in ("", "parts/"):
+        bucket.delete([found.key for found in bucket.objects(f"{above}log/{partition.name}")])
 
 
 def soak(folder: Path, seconds: float, seed: int, lives_max: int = LIVES_MAX) -> Soak:
@@ -295,17 +318,38 @@ def soak(folder: Path, seconds: float, seed: int, lives_max: int = LIVES_MAX) ->
     return running
 
 
-def main(minutes: float, folder: Path, seed: int) -> int:
+@contextmanager
+def place(words: str) -> Iterator[Path]:
+    """Yield the folder `words` for a store, or the folder that stands for a bucket, whose service runs meanwhile."""
+    if words not in SCHEMES:
+        yield Path(words)
+        return
+    with ExitStack() as stack:
+        home = Path(stack.enter_context(TemporaryDirectory(prefix="soak")))
+        if words == "s3":
+            logging.getLogger("werkzeug").setLevel(logging.ERROR)  # it prints a line for each request
+            address = stack.enter_context(s3_server())
+            make_bucket(address, "bucket")
+            stack.enter_context(settings(address, home))
+        else:
+            service = stack.enter_context(cloud_service(words))
+            service.make_bucket("bucket")
+            stack.enter_context(cloud_settings(service, home))
+        yield folder_of(f"{words}://bucket/soak")
+
+
+def main(minutes: float, words: str, seed: int) -> int:
     """Run the soak and print the verdict. Return the exit status."""
-    print(f"seed {seed}, {minutes:g} minutes in {folder}; sealing: {hasattr(FileLog, 'seal')}", flush=True)
-    try:
-        running = soak(folder, minutes * 60, seed)
-    except Broken as error:
-        print(f"BROKEN: {error}. The store is left in {folder}.")
-        return 1
-    print(f"HELD: {minutes:g} minutes, {running.told()}: none lost, none invented, none double, in order, no gap.")
-    return 0
+    with place(words) as folder:
+        print(f"seed {seed}, {minutes:g} minutes in {words}; sealing: {hasattr(FileLog, 'seal')}", flush=True)
+        try:
+            running = soak(folder, minutes * 60, seed)
+        except Broken as error:
+            print(f"BROKEN: {error}. The store is left in {folder}, unless it is in a bucket.")
+            return 1
+        print(f"HELD: {minutes:g} minutes, {running.told()}: none lost, none invented, none double, in order, no gap.")
+        return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(float(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]) if len(sys.argv) > 3 else 2026))
+    sys.exit(main(float(sys.argv[1]), sys.argv[2], int(sys.argv[3]) if len(sys.argv) > 3 else 2026))

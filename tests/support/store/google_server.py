@@ -7,6 +7,7 @@ An object that is replaced gets the next generation; a bucket with versions keep
 
 import hashlib
 import re
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -40,6 +41,11 @@ class GoogleServer(ThreadingHTTPServer):
     @property
     def address(self) -> str:
         return f"http://127.0.0.1:{self.server_port}"
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Do not report a connection that ended because its process was killed."""
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(request, client_address)
 
     def make_bucket(self, name: str, *, versions: bool = False) -> None:
         """Create a bucket; with `versions` it keeps what is replaced and deleted."""
