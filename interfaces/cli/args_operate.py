@@ -40,13 +40,14 @@ CODE: a list of all errors."""
 
 
 _COPY = """\
-FROM and TO are folders or addresses (s3://BUCKET/PREFIX). TO must be empty.
-Each file is checked against its digest, and the whole copy against the chains
-of all agents, before TO counts as a store. If the copy is interrupted, the same
-command continues it. The agents of FROM can be used meanwhile: the copy has
-what was stored when its positions were taken. The copy is the same store: use
-one of the two. Files beside the logs (keys, servers, webhooks) are copied, too;
-the index of the archive is derived again."""
+FROM and TO are folders or addresses (s3://BUCKET/PREFIX, gs://BUCKET/PREFIX,
+az://CONTAINER/PREFIX). TO must be empty. Each file is checked against its
+digest, and the whole copy against the chains of all agents, before TO counts as
+a store. If the copy is interrupted, the same command continues it. The agents
+of FROM can be used meanwhile: the copy has what was stored when its positions
+were taken. The copy is the same store: use one of the two. Files beside the
+logs (keys, servers, webhooks) are copied, too; the index of the archive is
+derived again."""
 _CHECK = """\
 Checks all of a store, in a folder or a bucket, and changes nothing: every byte
 of every log as `everlog log check --all --deep`, the files beside the logs,
@@ -56,8 +57,8 @@ and if the service tells. Exit code 1 if a line is fail."""
 
 
 def _copying(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("source", metavar="FROM", help="store to copy: a folder, or s3://BUCKET/PREFIX")
-    parser.add_argument("target", metavar="TO", help="empty place for the copy: a folder, or s3://BUCKET/PREFIX")
+    parser.add_argument("source", metavar="FROM", help="store to copy: a folder, or the address of a bucket")
+    parser.add_argument("target", metavar="TO", help="empty place for the copy: a folder, or the address of a bucket")
 
 
 def _completing(parser: argparse.ArgumentParser) -> None:

@@ -139,7 +139,7 @@ def parser(words: Sequence[str] = ()) -> argparse.ArgumentParser:
     return root
 
 
-STORE_HELP = "folder of the store, or s3://BUCKET/PREFIX (default: EVERLOG_STORE, else ~/.everlog)"
+STORE_HELP = "folder of the store, or s3://BUCKET/PREFIX, gs:// or az:// (default: EVERLOG_STORE, else ~/.everlog)"
 SERVER_HELP = "address of a server, instead of a store (default: EVERLOG_SERVER, else none)"
 LOG_HELP = f"log what the program does: {', '.join(LEVELS)} (default: EVERLOG_LOG, else none)"
 

@@ -146,7 +146,7 @@ def folder_of(url: str) -> Path:
     parts = rest.rstrip("/").split("/")
     if scheme not in SCHEMES or not all(parts) or {".", ".."} & set(parts) or "@" in rest or "?" in rest:
         raise BadInput(
-            f"{url!r} is no address of a store in a bucket: expected s3://BUCKET/PREFIX (or gs://, az://), without "
+            f"{url!r} is no address of a store in a bucket: expected s3://BUCKET/PREFIX, gs:// or az://, without "
             "credentials, which come from the environment."
         )
     if len(parts) < 2:
