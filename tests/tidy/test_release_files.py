@@ -76,6 +76,14 @@ def test_the_workflow_runs_every_part_of_the_deep_suite() -> None:
     assert workflow("test.yml")["jobs"]["deep"]["strategy"]["matrix"]["part"] == list(PARTS)
 
 
+def test_every_job_that_tests_installs_the_emulator_of_azure() -> None:
+    """No job of the test workflow skips the tests of az:// for want of Azurite."""
+    for name, job in workflow("test.yml")["jobs"].items():
+        steps = [step.get("run", "") for step in job["steps"]]
+        first = next(number for number, run in enumerate(steps) if ".ci/run" in run or "pytest" in run)
+        assert any(run.startswith("npm install") and "azurite@" in run for run in steps[:first]), name
+
+
 @pytest.mark.parametrize("name", ["test.yml", "release.yml"])
 def test_a_workflow_names_files_and_extras_that_exist(name: str) -> None:
     """Every script that a step runs is a file here, and every extra that it installs is one of pyproject.toml."""

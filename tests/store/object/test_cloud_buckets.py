@@ -25,6 +25,7 @@ from tests.support.store.cloud_services import (
     cloud_service,
     cloud_settings,
     google_variables,
+    keeping_versions,
 )
 from tests.support.store.google_server import PAGE, google_server
 
@@ -179,6 +180,20 @@ def test_a_bucket_of_google_that_keeps_old_versions_is_refused(tmp_path: Path, m
             created("gs://bucket/store")
         with pytest.raises(OSError, match="keeps old versions"):
             check_forgets(open_bucket("gs://bucket/store"))
+
+
+def test_a_container_of_azure_that_keeps_old_versions_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A container whose account has blob versioning is refused, when a store is made and by an erasure."""
+    with cloud_service("az") as service, keeping_versions(service) as variables:
+        service.make_bucket("bucket")
+        for name, value in {**variables, "HOME": str(tmp_path)}.items():
+            monkeypatch.setenv(name, value)
+        with pytest.raises(StoreError, match="keeps old versions"):
+            created("az://bucket/store")
+        with pytest.raises(OSError, match="keeps old versions"):
+            check_forgets(open_bucket("az://bucket/store"))
 
 
 def test_a_service_of_google_without_conditional_writes_is_found_out_by_trying(

@@ -6,12 +6,15 @@ import hmac
 import http.client
 import shutil
 import subprocess
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from email.utils import formatdate
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import NamedTuple
 from unittest.mock import patch
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -66,6 +69,50 @@ def cloud_service(scheme: str) -> Iterator[CloudService]:
             variables = azure_variables(f"http://127.0.0.1:{port}")
             wrong = {**variables, "AZURE_STORAGE_ACCOUNT_KEY": base64.b64encode(b"wrong").decode()}
             yield CloudService("az", lambda name: _make_container(port, name), variables, wrong, KEY)
+
+
+@contextmanager
+def keeping_versions(service: CloudService) -> Iterator[dict[str, str]]:
+    """Answer for a service of Azure as if blob versioning were on, which Azurite lacks: each answer about a blob
+    names a version. Yield the variables.
+    """
+    target = urlsplit(service.variables["AZURE_STORAGE_ENDPOINT"]).netloc
+
+    class Passing(BaseHTTPRequestHandler):
+        """Send each request on, and add the version to the answer."""
+
+        def pass_on(self) -> None:
+            connection = http.client.HTTPConnection(target)
+            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            connection.request(self.command, self.path, body, dict(self.headers))
+            answer = connection.getresponse()
+            content = answer.read()
+            connection.close()
+            self.send_response(answer.status)
+            for name, value in answer.getheaders():
+                if name.lower() not in ("transfer-encoding", "connection", "date", "server"):
+                    self.send_header(name, value)
+            if answer.getheader("ETag"):
+                self.send_header("x-ms-version-id", "2030-01-31T12:00:00.0000000Z")
+            if answer.getheader("Content-Length") is None:
+                self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        do_GET = do_HEAD = do_POST = do_PUT = pass_on  # noqa: N815
+
+        def log_message(self, *_: object) -> None:
+            """Print nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Passing)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield azure_variables(f"http://127.0.0.1:{server.server_port}")
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
 
 
 @contextmanager
