@@ -73,8 +73,8 @@ async def open_system(
 ) -> AsyncIterator[AgentSystem]:
     """Open the agents of a store while the block runs.
 
-    - `store`: folder of the store, or its address as text (s3://BUCKET/PREFIX, gs:// or az://); it is created if it does
-      not exist.
+    - `store`: folder of the store, or its address as text (s3://BUCKET/PREFIX, gs:// or az://); it is created if it
+      does not exist.
     - `runtime`: `local` runs agents in this process; `ray` joins a running cluster, or starts a cluster here while the
       block runs; `auto` joins a cluster if there is one and is `local` otherwise. None: EVERLOG_RUNTIME, else `auto`.
     - `tools`, `base_url`, `grants`: capabilities of the agents while the block runs: functions, endpoint of the model,

@@ -18,6 +18,7 @@ from everlog.interfaces.output import json_shapes
 from everlog.interfaces.show.log_commands import LogFindings, check_logs
 from everlog.store import FileStore, exposure, url_of
 from everlog.store.check.check_side_files import check_side_files, foreign_names, side_files_on
+from everlog.store.object.open_bucket import PROBE
 
 SHOWN_MAX = 3
 """Most foreign names that are shown."""
@@ -72,7 +73,11 @@ def _beside(store: FileStore) -> Iterator[Finding]:
 
 def _others(store: FileStore) -> Iterator[Finding]:
     """Yield the findings about what is not everlog's."""
-    foreign = foreign_names(store.disk, store.root)
+    found = foreign_names(store.disk, store.root)
+    foreign = [name for name in found if not name.startswith(PROBE)]
+    if left := [name for name in found if name.startswith(PROBE)]:
+        told = f"{plural(len(left), 'object')} of trials of the bucket that were interrupted: {', '.join(left)}"
+        yield Finding("others", "warn", told, "Delete them, or leave them: the next erasure deletes them.")
     if not foreign:
         yield Finding("others", "ok", "nothing here that is not everlog's")
         return

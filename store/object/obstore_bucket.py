@@ -25,7 +25,7 @@ _SKEWED = ("RequestTimeTooSkewed", "Request date header too old")
 
 
 def open_bucket(url: str) -> "ObstoreBucket":
-    """Return the bucket at `url`, such as s3://BUCKET/PREFIX, gs:// or az://. Asks the service nothing yet. Raises UsageError."""
+    """Return the bucket at `url` (s3://, gs:// or az://BUCKET/PREFIX). Sends nothing yet. Raises UsageError."""
     try:
         from obstore.exceptions import BaseError
         from obstore.store import from_url
