@@ -57,16 +57,18 @@ def check_forgets(bucket: Bucket) -> None:
     """Raise BucketError if the bucket keeps what is deleted from it: versioning was switched on after all. Deletes what
     trials left that were interrupted.
     """
-    bucket.delete([name for name in bucket.children("") if name.startswith(PROBE)])
-    with _probe(bucket) as (key, tag):
-        pass
-    _check_versions(
-        bucket,
-        key,
-        tag,
+    cure = (
         "Nothing was erased. Switch versioning off, delete the old versions that it kept under this prefix, and erase "
-        "again.",
+        "again."
     )
+
+    def attempt() -> None:
+        bucket.delete([name for name in bucket.children("") if name.startswith(PROBE)])
+        with _probe(bucket) as (key, tag):
+            pass
+        _check_versions(bucket, key, tag, cure)
+
+    again(attempt, wait, PAUSES_S)
 
 
 @contextmanager

@@ -209,6 +209,26 @@ def test_a_service_of_google_without_conditional_writes_is_found_out_by_trying(
         assert server.objects["bucket"] == {}
 
 
+def test_a_service_that_accepts_one_write_of_an_object_a_second_is_obeyed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where a put of an object that was written a moment ago is refused, all puts are repeated until they are accepted:
+    a store is made, talked to, given keys, sealed and erased from.
+    """
+    with google_server(TOKEN, refused=2) as server:
+        server.make_bucket("bucket")
+        variables = {**google_variables(server.address), "HOME": str(tmp_path), "EVERLOG_RUNTIME": "local"}
+        for name, value in variables.items():
+            monkeypatch.setenv(name, value)
+        store = ["--store", "gs://bucket/store"]
+        assert main([*store, "send", "sam", "hello", "--model", "offline"]) == 0
+        for name in ("laptop", "phone"):
+            assert main([*store, "keys", "create", name, "--role", "read"]) == 0
+        assert main([*store, "log", "seal", "--all"]) == 0
+        assert main([*store, "erase", "sam", "--match", "hello", "--yes"]) == 0
+        assert main([*store, "store", "check"]) == 0
+
+
 def test_a_service_of_azure_without_conditional_writes_is_found_out_by_trying() -> None:
     """A service that ignores the condition of a put is refused by the name of the condition."""
     from obstore.store import MemoryStore

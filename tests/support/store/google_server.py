@@ -24,14 +24,19 @@ _LIST = "http://doc.s3.amazonaws.com/2006-03-01"
 
 
 class GoogleServer(ThreadingHTTPServer):
-    """A service that answers who has `token`. Without `is_conditional` it ignores the condition of a put."""
+    """A service that answers who has `token`. Without `is_conditional` it ignores the condition of a put. After each
+    put it refuses `refused` more of the same object, as Google does, which accepts about one a second.
+    """
 
     daemon_threads = True
 
-    def __init__(self, token: str, *, is_conditional: bool = True) -> None:
+    def __init__(self, token: str, *, is_conditional: bool = True, refused: int = 0) -> None:
         super().__init__(("127.0.0.1", 0), type("Handler", (_Answers,), _METHODS))
         self.token = token
         self.is_conditional = is_conditional
+        self.refused = refused
+        self.to_refuse: dict[str, int] = {}
+        """Number of puts that are refused next, by key."""
         self.lock = threading.Lock()
         self.generations = count(1_700_000_000_000_001)
         self.objects: dict[str, dict[str, tuple[int, bytes]]] = {}
@@ -55,9 +60,9 @@ class GoogleServer(ThreadingHTTPServer):
 
 
 @contextmanager
-def google_server(token: str, *, is_conditional: bool = True) -> Iterator[GoogleServer]:
+def google_server(token: str, *, is_conditional: bool = True, refused: int = 0) -> Iterator[GoogleServer]:
     """Run a service while the block runs."""
-    server = GoogleServer(token, is_conditional=is_conditional)
+    server = GoogleServer(token, is_conditional=is_conditional, refused=refused)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     try:
@@ -93,7 +98,11 @@ class _Answers(BaseHTTPRequestHandler):
             return self._one(bucket, unquote(key), asked)
 
     def _put(self, bucket: str, key: str, content: bytes) -> None:
-        objects = self.server.objects[bucket]
+        objects, to_refuse = self.server.objects[bucket], self.server.to_refuse
+        if to_refuse.get(key):
+            to_refuse[key] -= 1
+            return self._refuse(429, "SlowDown")
+        to_refuse[key] = self.server.refused
         wanted = self.headers.get("x-goog-if-generation-match")
         found = objects[key][0] if key in objects else 0
         if self.server.is_conditional and wanted is not None and int(wanted) != found:
