@@ -88,21 +88,22 @@ def test_a_hot_agent_leaves_its_shard(folder: Path, monkeypatch: pytest.MonkeyPa
     shard that is idle, though the number of shards gives its name the other. It is not taken back, `status` tells why
     it was moved, and no message is lost or doubled.
     """
-    monkeypatch.setattr(ray_runtime, "SupervisorActor", quick_supervisor("1:2"))
+    monkeypatch.setattr(ray_runtime, "SupervisorActor", quick_supervisor("1:2", HOT_S=4))
     asyncio.run(asyncio.wait_for(relieved(folder), TEST_S))
 
 
-def quick_supervisor(within: str) -> type[SupervisorActor]:
-    """Return the class of a supervisor that finds shards busy sooner; `within` is the range of their number."""
+def quick_supervisor(within: str, **quicker: float) -> type[SupervisorActor]:
+    """Return the class of a supervisor that finds shards busy sooner. `within` is the range of their number, `quicker`
+    has more constants of `scaling_plan`.
+    """
 
     class QuickSupervisor(SupervisorActor):
         """A supervisor that finds shards busy sooner."""
 
         def __init__(self, *arguments: Any) -> None:
             os.environ[scaling_plan.VARIABLE] = within
-            quick = {"LOOK_S": 1, "GROW_S": 4, "HOT_S": 4, "SHRINK_S": 4, "COOL_S": 5, "GROW_LOAD": 0.02,
-                     "SHRINK_LOAD": 0}  # fmt: skip
-            for name, value in quick.items():
+            quick = {"LOOK_S": 1, "GROW_S": 4, "SHRINK_S": 4, "COOL_S": 5, "GROW_LOAD": 0.02, "SHRINK_LOAD": 0}
+            for name, value in {**quick, **quicker}.items():
                 setattr(scaling_plan, name, value)
             shard_scaler.LOOK_S = 1
             shard_scaler.SHRINK_S = 4
