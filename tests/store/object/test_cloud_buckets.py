@@ -212,8 +212,8 @@ def test_a_service_of_google_without_conditional_writes_is_found_out_by_trying(
 def test_a_service_that_accepts_one_write_of_an_object_a_second_is_obeyed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where a put of an object that was written a moment ago is refused, all puts are repeated until they are accepted:
-    a store is made, talked to, given keys, sealed and erased from.
+    """If a service refuses puts of an object that was written a moment ago, each is repeated until it is accepted: a
+    store is made, talked to, given keys, sealed and erased from.
     """
     with google_server(TOKEN, refused=2) as server:
         server.make_bucket("bucket")

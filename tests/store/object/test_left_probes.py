@@ -57,7 +57,7 @@ def test_an_object_whose_put_had_an_unknown_outcome_is_deleted(check, deaf: int)
 
 @pytest.mark.parametrize("check", [check_bucket, check_forgets])
 def test_what_a_trial_left_is_deleted_by_the_next_one(check) -> None:
-    """What a trial could not delete, or a killed process left, is deleted by the next trial, and nothing else is."""
+    """The next trial deletes an object that a trial could not delete, or a killed process left, and nothing else."""
     bucket = Silent(deaf=1000)
     with pytest.raises(UnknownOutcome):
         check(bucket)

@@ -31,8 +31,8 @@ class Counting(ObstoreBucket):
 
 
 def test_no_commit_writes_an_object_that_was_written_before() -> None:
-    """However many commits a log gets, each makes objects of its own. Written again are only the mark of the log's
-    folder, once by each process, and the names of the files that a sealing removes, once.
+    """Each of many commits makes objects of its own. Written again are only the mark of the log's folder, once by each
+    process, and the names of the files that a sealing removes, once.
     """
     bucket, drafts = Counting(), Drafts()
     FileStore.create(ROOT, lambda: NOW, "tests", disk=ObjectDisk(bucket, ROOT)).register("sam")
