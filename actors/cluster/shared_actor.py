@@ -23,6 +23,9 @@ from everlog.events import EverlogError, Record
 class SharedActor(HostActor):
     """Ray actor of the agents of one shard."""
 
+    _recoveries = 0
+    """Number of recoveries in progress."""
+
     def _begin(self) -> None:
         collect_garbage_seldom()
         self._meters = ProcessMetrics(ray_api.MAKERS, placement="shared", node=ray_api.own_node())
@@ -42,6 +45,13 @@ class SharedActor(HostActor):
         """Finish the turns that the shard's agents left unfinished, newest first. Return the error if that could not
         begin.
         """
+        self._recoveries += 1
+        try:
+            return await self._recovered(capabilities)
+        finally:
+            self._recoveries -= 1
+
+    async def _recovered(self, capabilities: Mapping[str, SessionCapabilities]) -> EverlogError | None:
         try:
             known = (await self._shard.ticks()).log.agents()
             agents = [name for name in known if self._store.partition_of(name) == self._place.name]
@@ -62,7 +72,9 @@ class SharedActor(HostActor):
         return self._shard.status(ray_api.own_node())
 
     async def _unload_all(self) -> bool:
-        return await self._shard.unload()
+        # No agent is in memory while the logs are read for a recovery. If this process ended then, the supervisor would
+        # begin the recovery again in the next one, without end.
+        return not self._recoveries and await self._shard.unload()
 
     async def _end(self) -> None:
         await self._shard.close()
