@@ -100,7 +100,7 @@ class Shard:
         self._closing: asyncio.Task[None] | None = None
         """Task that closes the log that was lost last."""
         self._making_room: asyncio.Task[None] | None = None
-        self._recovery = TurnRecovery(self.perform, ports)
+        self._recovery = TurnRecovery(self.perform, lambda agent: store.partition_of(agent) == partition, ports)
         self._maintenance: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
         self._counts = TickCounts()

@@ -4,7 +4,7 @@ Used by `Shard`. It must be stopped before the log of the shard is closed: a res
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from everlog.actors.agent.commands import ResumeTurns, SessionCapabilities
 from everlog.actors.hosting.command_batch import CommandStreamer
@@ -19,12 +19,15 @@ class TurnRecovery:
     def __init__(
         self,
         perform: CommandStreamer,
+        is_here: Callable[[str], bool],
         ports: Ports,
     ) -> None:
-        """Create the recovery. `perform` has an agent carry out a command. Failures are noted."""
-        self._perform = perform
+        """Create the recovery. `perform` has an agent carry out a command; `is_here` reads from the register whether
+        an agent is in this shard. Failures are noted.
+        """
+        self._perform, self._is_here = perform, is_here
         self._clock, self._ids = ports.clock, ports.ids
-        self._sleep, self._note = ports.sleep, ports.note
+        self._sleep, self._note, self._aside = ports.sleep, ports.note, ports.aside
         self.open = False
         """True while the log is open, so that turns can be finished."""
         self._left: dict[str, None] = {}
@@ -48,12 +51,21 @@ class TurnRecovery:
                     async for _ in self._perform(agent_id, command):
                         pass
                 except EverlogError as error:
+                    if isinstance(error, HostLost) and await self._has_moved(agent_id):
+                        return  # the shard where it is now finishes its turns
                     self._note(f"{agent_id!r}: {error}")
                     # Other errors are final for this turn, for example a model failure, which is in the log.
                     if isinstance(error, (StoreError, HostLost)):
                         self.later([agent_id])
 
         await asyncio.gather(*map(resume, agents))
+
+    async def _has_moved(self, agent_id: str) -> bool:
+        """Return True if an agent is known to be in another partition."""
+        try:
+            return not await self._aside(self._is_here, agent_id)
+        except EverlogError:  # the register cannot be read: it is tried again
+            return False
 
     def later(self, agents: Sequence[str]) -> None:
         """Finish the turns of these agents after a wait, unless a caller has made an agent resume by then."""
