@@ -273,7 +273,7 @@ def _note_strays(partition: Partition, manifest: Manifest, report: CheckReport) 
             report.notes.append(f"{partition.path}: a restore was interrupted; the same `everlog restore` finishes it")
     for name in leftovers(partition, manifest):
         report.notes.append(
-            f"{partition.path / name} was removed, and a write that arrived late has brought back a part of it, which "
-            "may hold erased content; `everlog log seal` removes it"
+            f"{partition.path / name} was removed, but a part of it is there: a write arrived late, or the removal was "
+            "interrupted. It may hold erased content; `everlog log seal` removes it"
         )
     report.notes.extend(notes_of_marks(partition, names))

@@ -196,10 +196,11 @@ class ObjectDisk:
     def leftovers(self, path: Path) -> list[str]:
         key = self._key(path)
         # The parts are listed before the names are looked for: a writer makes the name first, so that a part whose
-        # name is missing afterwards belongs to a file that was removed, and not to one that begins just now.
+        # name is missing afterwards belongs to a file that was removed, and not to one that begins just now. A name
+        # that is not empty says that its file is removed: that was interrupted, if the parts are still there.
         start = len(f"parts/{key}/")
         names = {part.key[start:].partition("/")[0] for part in self._parts(key) if part.bytes}
-        return [name for name in sorted(names) if self._again(partial(self.bucket.size, f"{key}/{name}")) is None]
+        return [name for name in sorted(names) if self._again(partial(self.bucket.size, f"{key}/{name}")) != 0]
 
     def create_object(self, key: str, content: Bytes) -> None:
         """Create an object, also if the outcome of an attempt stays unknown. Raises FileExistsError, OSError."""

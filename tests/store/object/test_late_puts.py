@@ -1,9 +1,12 @@
 """A put that was sent twice and arrives again when its frames were sealed and deleted."""
 
+import errno
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from everlog.events import StoreError
 from everlog.store import FileStore, check
 from everlog.store.object.bucket import Bucket
 from everlog.store.object.object_disk import ObjectDisk
@@ -50,6 +53,35 @@ def test_sealing_removes_what_has_come_back(bucket: ObstoreBucket) -> None:
     log.seal()
     log.close()
     assert not _parts(bucket)
+
+
+def test_sealing_removes_what_an_interrupted_removal_has_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the service fails while the frames that were sealed are deleted, the same owner deletes the rest when it seals
+    next, as for an erasure, and a check names them until then.
+    """
+    bucket, drafts = memory_bucket(), Drafts()
+    store = _store(bucket)
+    store.register("sam")
+    log = store.open("sam", "owner")
+    for seq in range(3):
+        log.append("sam", seq, drafts.some(1))
+    delete = bucket.delete
+
+    def deletes_one(keys: Sequence[str]) -> None:
+        delete(keys[:1])
+        if len(keys) > 1:
+            raise OSError(errno.EIO, "the service failed")
+
+    with monkeypatch.context() as failing:
+        failing.setattr(bucket, "delete", deletes_one)
+        with pytest.raises(StoreError, match="could not seal"):
+            log.seal()
+    assert len(_parts(bucket)) == 2
+    notes = check(store.partition(store.partition_of("sam"))).notes
+    assert [note for note in notes if "interrupted" in note and "log seal" in note]
+    log.seal()
+    assert not _parts(bucket)
+    log.close()
 
 
 def test_a_take_over_removes_what_has_come_back(bucket: ObstoreBucket) -> None:
