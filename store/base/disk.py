@@ -130,7 +130,7 @@ class Disk(Protocol):
         ...
 
     def leftovers(self, path: Path) -> list[str]:
-        """Return the names of removed files of which a write that arrived late has brought back content."""
+        """Return the names of removed files of which content is there, by a late write or an interrupted removal."""
         ...
 
 
