@@ -215,7 +215,7 @@ class Projections:
     ) -> None:
         self._hot.insert.set(batches)
         try:
-            if not births and count is None:
+            if not births and count is None and self._hot.insert.is_one_statement:
                 self._hot.insert.run()
             else:
                 self._add_and_follow(births, count, summarized)

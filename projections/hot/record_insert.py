@@ -5,7 +5,7 @@ most of the cost of inserting a few records. It keeps the plan of a statement th
 """
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import duckdb
 import pyarrow as pa
@@ -24,6 +24,10 @@ _COLUMN_TYPES = {
 _FIELDS = ", ".join([f'"{field.name}" {_COLUMN_TYPES[field.type]}' for field in SCHEMA])
 _ROWS = f"STRUCT({_FIELDS})[]"
 """Type of the function's result in DuckDB: the records as a list."""
+PORTION_BYTES = 8 * 2**20
+"""Bytes of records that are inserted at once: what reading their JSON takes is many times as much, and is freed after
+each insert.
+"""
 
 
 def upcast_table(table: pa.Table) -> pa.Table:
@@ -34,13 +38,30 @@ def upcast_table(table: pa.Table) -> pa.Table:
     return pa.Table.from_batches([batch_of([upcast_record(record) for record in records_of(table)])])
 
 
+def portions_of(batches: Sequence[pa.RecordBatch]) -> Sequence[Sequence[pa.RecordBatch]]:
+    """Return the records, in their order, in portions of at most PORTION_BYTES; a larger record is a portion alone."""
+    if sum(batch.nbytes for batch in batches) <= PORTION_BYTES:
+        return [batches]
+    return [[part] for batch in batches for part in _parts(batch)]
+
+
+def _parts(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    if batch.nbytes <= PORTION_BYTES or batch.num_rows == 1:
+        yield batch
+        return
+    middle = batch.num_rows // 2
+    yield from _parts(batch.slice(0, middle))
+    yield from _parts(batch.slice(middle))
+
+
 class RecordInsert:
-    """Prepared insert of one DuckDB. `incoming` is a relation with the records that are being inserted."""
+    """Prepared insert of one DuckDB. `incoming` is a relation with the portion that is being inserted."""
 
     def __init__(self, db: duckdb.DuckDBPyConnection, add: str, few: int) -> None:
         """Plan the insert, whose text is `add`. Up to `few` records, inclusive, are inserted by this plan."""
         self._db, self._add, self._few = db, add, few
         self._open = True
+        self._portions: Sequence[Sequence[pa.RecordBatch]] = ()
         self._incoming = BatchRelation(SCHEMA)
         db.register("incoming", self._incoming)
         # Declared to have side effects, or DuckDB would take the first result for a constant.
@@ -59,15 +80,23 @@ class RecordInsert:
             self._db.remove_function(_FUNCTION)
 
     def set(self, batches: Sequence[pa.RecordBatch]) -> None:
-        """Set the records that `incoming` has, and that `run` inserts. Empty: release them."""
-        self._incoming.batches = batches
+        """Set the records that `run` inserts. Empty: release them."""
+        self._portions = portions_of(batches)
+        self._incoming.batches = ()
+
+    @property
+    def is_one_statement(self) -> bool:
+        """True if `run` needs no transaction around it."""
+        return len(self._portions) == 1
 
     def run(self) -> None:
         """Insert the records that were set."""
-        if sum(batch.num_rows for batch in self._incoming.batches) <= self._few:
-            self._db.execute(f"EXECUTE {_FUNCTION}")
-        else:
-            self._db.execute(self._add)
+        for portion in self._portions:
+            self._incoming.batches = portion
+            if sum(batch.num_rows for batch in portion) <= self._few:
+                self._db.execute(f"EXECUTE {_FUNCTION}")
+            else:
+                self._db.execute(self._add)
 
     def _list(self, _: object) -> pa.ListArray:
         """Return the records as one value, a list of structs."""

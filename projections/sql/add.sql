@@ -25,12 +25,17 @@ INSERT INTO hot SELECT
     type IN ('user_message', 'message_sent') AND NOT starts_with(payload, '{"erased":true'),
     CASE WHEN starts_with(payload, '{"erased":true') THEN 0 ELSE CASE type
         WHEN 'archival_inserted' THEN 1 WHEN 'archival_deleted' THEN -1 ELSE 0 END END,
-    CASE type WHEN 'model_reply' THEN (payload->>'$.usage.total')::BIGINT
+    CASE type WHEN 'model_reply' THEN figures[1]::BIGINT
         WHEN 'agent_configured' THEN (payload->>'window')::BIGINT
         WHEN 'model_switched' THEN nullif((payload->>'window')::BIGINT, 0) END,
-    CASE type WHEN 'model_reply' THEN (payload->>'$.usage.prompt')::DOUBLE / (payload->>'context_bytes')::DOUBLE
+    CASE type WHEN 'model_reply' THEN figures[2]::DOUBLE / figures[3]::DOUBLE
         WHEN 'agent_configured' THEN (payload->>'pressure_fraction')::DOUBLE END,
-    CASE type WHEN 'model_reply' THEN (payload->>'$.usage.cached')::BIGINT END,
+    CASE type WHEN 'model_reply' THEN figures[4]::BIGINT END,
     NULL, NULL,
     9223372036854775807
-FROM incoming
+FROM (
+    -- A long reply is read once for all its figures: each reading takes several times the memory of the reply.
+    SELECT *, CASE type WHEN 'model_reply'
+        THEN payload->>['$.usage.total', '$.usage.prompt', '$.context_bytes', '$.usage.cached'] END AS figures
+    FROM incoming
+)
