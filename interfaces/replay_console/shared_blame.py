@@ -1,11 +1,11 @@
 """Trace the words of a shared block to the agents that wrote them, and to the records of those agents.
 
 The words of a shared block are those of its own stream, of which an agent's log has copies. An edit names its author,
-and the author's log has the edited block in the turn of the edit. Used by `everlog blame`.
+and the author's log has the edited block in the turn of the edit. Used by `everlog blame` and by the console.
 """
 
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
@@ -67,17 +67,32 @@ def shared_words(
     return found
 
 
+def author_records(view: AgentView, block: str, versions: Collection[int]) -> Mapping[int, Record]:
+    """Return an author's own records of its edits of a shared block, by version: those that hold the edited block.
+
+    `view`: that of the author. `versions`: those that the author made. A version of which its log has none is left out.
+    """
+    copies = []
+    for row in sorted(view.rows("memory_history"), key=lambda row: row["seq"]):
+        record = next(view.reader.read(view.agent_id, row["seq"]))
+        event = event_of(record)
+        if isinstance(event, MemoryEdited) and event.origin == block:
+            copies.append((event.origin_version, record))
+    firsts = {made: next((record for has, record in copies if has >= made), None) for made in versions}
+    return {made: record for made, record in firsts.items() if record is not None}
+
+
 def _written(
     args: Namespace, world: CommandEnvironment, block: str, edit: BlockVersion
 ) -> tuple[Record | None, Record | None]:
     """Return the author's own record of an edit, and the input of its turn."""
     try:
         with open_view(system_of(args, world), edit.author, notify=False) as view:
-            for row in view.rows("memory_history"):
-                records = list(view.reader.read(view.agent_id, max(1, row["seq"] - INPUT_RECORDS_MAX), row["seq"]))
-                event = event_of(records[-1])
-                if isinstance(event, MemoryEdited) and event.origin == block and event.origin_version >= edit.version:
-                    return records[-1], input_of(records)
+            record = author_records(view, block, [edit.version]).get(edit.version)
+            if record is None:
+                return None, None
+            return record, input_of(
+                list(view.reader.read(view.agent_id, max(1, record.seq - INPUT_RECORDS_MAX), record.seq))
+            )
     except UnknownAgent:
-        pass
-    return None, None
+        return None, None

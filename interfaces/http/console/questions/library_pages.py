@@ -1,10 +1,15 @@
 """Show what agents share, blocks of memory with their edits and sources with their documents, and search all agents."""
 
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import msgspec
 from starlette.responses import Response
 
+from everlog.events import Record, UnknownAgent
 from everlog.events.times import since_epoch
 from everlog.interfaces.http.console.page_response import page
 from everlog.interfaces.http.console.questions.search_page import QUERY_CHARS_MAX, TEXT_CHARS, marked
@@ -12,8 +17,11 @@ from everlog.interfaces.http.console.tilde_names import name_in, written
 from everlog.interfaces.http.core.refusals import Refusal
 from everlog.interfaces.http.core.routes import HttpCall
 from everlog.interfaces.http.native import archive, shared, sources
+from everlog.interfaces.http.native.memory import read_view
+from everlog.interfaces.replay_console.shared_blame import author_records
+from everlog.interfaces.wire.agents import MomentQuery
 from everlog.interfaces.wire.archive import FleetSearchQuery
-from everlog.interfaces.wire.shared import TimeQuery
+from everlog.interfaces.wire.shared import BlockVersionShape, TimeQuery
 
 RESULTS = 20
 PAGES_MAX = 500
@@ -41,12 +49,32 @@ async def show_library(call: HttpCall) -> Response:
 
 
 async def show_shared_block(call: HttpCall) -> Response:
-    """Show the edits of a shared block, the newest first."""
+    """Show the edits of a shared block, the newest first, with the records of their authors."""
     call.params = {**call.params, "block": name_in(call.params["block"])}
     found = await shared.show_block_history(call)
-    edits = [{"version": one, "at": since_epoch(one.edited)} for one in reversed(found.versions[-EDITS_SHOWN:])]
+    shown = found.versions[-EDITS_SHOWN:]
+    records = await _records_of_authors(call, found.block, shown)
+    edits = [
+        {"version": one, "at": since_epoch(one.edited), "record": records.get(one.version)} for one in reversed(shown)
+    ]
     values = {"block": found.block, "edits": edits, "left": max(0, len(found.versions) - EDITS_SHOWN)}
     return page(call.request, "shared.html", values)
+
+
+async def _records_of_authors(
+    call: HttpCall, block: str, versions: Sequence[BlockVersionShape]
+) -> Mapping[int, Record]:
+    """Return the record of each version in the log of the agent that made it. An author that is gone has none."""
+    stream, made = call.names.inner(block), defaultdict(list)
+    for one in versions:
+        if one.author is not None:
+            made[one.author].append(one.version)
+    found: dict[int, Record] = {}
+    for author, numbers in made.items():
+        own = HttpCall(call.service, call.caller, call.request, params={"agent": author}, query=MomentQuery())
+        with suppress(UnknownAgent):
+            found |= await read_view(own, partial(author_records, block=stream, versions=numbers))
+    return found
 
 
 async def show_source(call: HttpCall) -> Response:

@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 
 from tests.interfaces.console.test_every_page import cookie
-from tests.support.cli.command_line import Script, says
+from tests.support.cli.command_line import Script, completion, says
 from tests.support.http.parsed_page import ParsedPage
 from tests.support.http.served_store import Served, served
 
@@ -41,6 +41,31 @@ def test_the_library_has_blocks_and_sources_with_those_who_have_them(tmp_path: P
             block = await shown(server, "/console/shared/the~20house")
             assert "A cat." in block.text and "Two cats." in block.text and "by a person" in block.text
             assert "a.txt" in (await shown(server, "/console/sources/notes")).text
+
+    asyncio.run(main())
+
+
+def test_an_edit_of_a_shared_block_leads_to_its_author_and_the_record(tmp_path: Path) -> None:
+    """A version that an agent made names it and its own record of the edit, and leads to both; one of a person leads to
+    no record.
+    """
+    calls = [("core_memory_append", {"label": "team", "content": words, "request_heartbeat": False}) for words in "ab"]
+
+    async def main() -> None:
+        async with served(tmp_path, Script([*map(completion, calls), says("Ahoy.")])) as server:
+            await server.call("POST", "/blocks", {"block": "team", "value": "Bob sails."}, status=201)
+            for name in ("sam", "kim"):
+                agent = await server.system.agent(name)
+                await server.call("PUT", f"/agents/{name}/shared/team", {}, status=200)
+                await agent.ask("Ann cooks")
+            block = await shown(server, "/console/shared/team")
+            for name in ("sam", "kim"):
+                records = (await server.call("GET", f"/agents/{name}/records?limit=1000"))["records"]
+                edit = next(one["seq"] for one in records if one["type"] == "memory_edited" and one["turn"])
+                assert f"/console/a/{name}/records/{edit}" in block.values("a", "href")
+                assert f"by {name}, event {edit}" in block.text
+                assert (await server.client.get(f"/console/a/{name}/records/{edit}")).status_code == 200
+            assert len([href for href in block.values("a", "href") if "/records/" in href]) == 2
 
     asyncio.run(main())
 
