@@ -9,8 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from everlog.projections.engine import Projections
-from everlog.projections.hot.kept_contexts import KeptRows
-from everlog.projections.hot.rows import Row, Rows, Wanted
+from everlog.projections.hot.rows import KeptRows, Row, Rows, Wanted
 from everlog.projections.input_outcomes import InputOutcome, input_outcomes
 from everlog.projections.projection_constants import HEAD, OF_A_STATE
 from everlog.projections.sql_catalogue import PROJECTIONS

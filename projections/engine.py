@@ -15,10 +15,10 @@ import pyarrow as pa
 
 from everlog.events import Record, upcast_record
 from everlog.projections.hot.hot_database import HotDatabase
-from everlog.projections.hot.kept_contexts import COLUMNS, KeptContexts, KeptRows
 from everlog.projections.hot.parsed_statements import plain_text
 from everlog.projections.hot.record_insert import upcast_table
-from everlog.projections.hot.rows import Row, Rows, Wanted, answers, place_of
+from everlog.projections.hot.row_updates import COUNTED, SUMMARIES, OlderRowChanges
+from everlog.projections.hot.rows import KEPT_COLUMNS, KeptRows, Row, Rows, Wanted, answers, place_of
 from everlog.projections.projection_constants import (
     COMPACT_ROWS_MIN,
     CONTEXTS_BYTES_MAX,
@@ -40,8 +40,6 @@ from everlog.store import LogReader, batch_of
 from everlog.store.base.arrow_values import text_array
 from everlog.store.base.lazy_pyarrow import pc
 
-_COUNTED = ("memory_edited", "block_removed", "agent_configured", "summary", "summary_expanded")  # of the header
-_SUMMARIES = ("summary", "summary_expanded")
 _LIVE = ("context_records", "context_window")  # all rows of now are hot
 
 
@@ -54,7 +52,9 @@ class Projections:
     """All projections over the records that were added. Not thread-safe: one host, one engine."""
 
     def __init__(self, *, threads: int = THREADS, memory_mb: int = MEMORY_MB) -> None:
-        from everlog.projections.hot.row_sizes import RowSizes  # only an engine needs it
+        # Only an engine needs these two.
+        from everlog.projections.hot.kept_contexts import KeptContexts
+        from everlog.projections.hot.row_sizes import RowSizes
 
         self._hot = HotDatabase(
             sql, few=FEW_RECORDS, few_agents=FEW_AGENTS, optimizers=HOT_OPTIMIZERS, threads=threads,
@@ -88,24 +88,21 @@ class Projections:
         """Add the records of one group of commits. Raise duckdb.Error, also later, from the next query or `flush`.
 
         The records wait for the next query, so that the commits between two queries are one insert: in one transaction,
-        all of them or none. Records that change older rows do not wait.
+        all of them or none.
         """
         if records:
-            births = [(r.agent_id, r.seq) for r in records if r.type == "agent_created" and r.seq > 1]
-            counted = any(record.type in _COUNTED for record in records)
-            summarized = sorted({record.agent_id for record in records if record.type in _SUMMARIES})
-            # Before the insert: a summary that was undone may need records that a state does not have.
-            self._complete(self.resumed.reaching([(r.agent_id, r.payload) for r in records if r.type in _SUMMARIES]))
+            # First: a summary that was undone may need records that a state does not have.
+            self._complete(self.resumed.reaching([(r.agent_id, r.payload) for r in records if r.type in SUMMARIES]))
             records = [upcast_record(record) for record in records]
             self._pending.extend(records)
-            if births or counted or len(self._pending) >= PENDING_RECORDS_MAX:
-                self._insert_pending(births, "count_new" if counted else None, summarized)
             self._held.update([record.agent_id for record in records])
             self._altered.update([record.agent_id for record in records if record.type in CHANGES])
             self.caches.note(records)
             self.contexts.note(records)
             self._sizes.note(records)
             self._changed += len(records)
+            if len(self._pending) >= PENDING_RECORDS_MAX:
+                self.flush()
             self._compact_if_due()
 
     @property
@@ -115,13 +112,11 @@ class Projections:
 
     def flush(self) -> None:
         """Insert the records that wait. Raise duckdb.Error: they still wait, and each query raises the error."""
-        if self._pending:
-            self._insert_pending((), None, ())
-
-    def _insert_pending(self, births: Sequence[tuple[str, int]], count: str | None, summarized: Sequence[str]) -> None:
+        if not self._pending:
+            return
         pending, self._pending = self._pending, []
         try:
-            self._add([batch_of(pending)], births, count, summarized)
+            self._add([batch_of(pending)], OlderRowChanges.by(pending))
         except duckdb.Error:
             self._pending = pending
             raise
@@ -136,11 +131,11 @@ class Projections:
         table = upcast_table(table)
         kinds = table.column("type").to_pylist()
         births = [birth for birth in values_of_kinds(table, kinds, ("agent_created",), "seq") if birth[1] > 1]
-        summaries = values_of_kinds(table, kinds, _SUMMARIES, "payload")
+        summaries = values_of_kinds(table, kinds, SUMMARIES, "payload")
         self.flush()
         self._complete(self.resumed.reaching(summaries))
-        count = "count_all" if any(kind in _COUNTED for kind in set(kinds)) else None
-        self._add(table.to_batches(), births, count, sorted({agent_id for agent_id, _ in summaries}))
+        count = "count_all" if not COUNTED.isdisjoint(kinds) else None
+        self._add(table.to_batches(), OlderRowChanges(births, count, sorted({agent_id for agent_id, _ in summaries})))
         self._sizes.note_table(table)
         return self._note(table)
 
@@ -206,31 +201,22 @@ class Projections:
         newest = "SELECT agent_id, max(seq) AS seq FROM records WHERE list_contains(?, agent_id) GROUP BY agent_id"
         return {row["agent_id"]: row["seq"] for row in self._query(newest, [list(agents)])}
 
-    def _add(
-        self,
-        batches: Sequence[pa.RecordBatch],
-        births: Sequence[tuple[str, int]],
-        count: str | None,
-        summarized: Sequence[str],
-    ) -> None:
+    def _add(self, batches: Sequence[pa.RecordBatch], changes: OlderRowChanges) -> None:
+        """Insert the batches, and update older rows that the new ones change, in one transaction."""
         self._hot.insert.set(batches)
         try:
-            if not births and count is None and self._hot.insert.is_one_statement:
+            if not any(changes) and self._hot.insert.is_one_statement:
                 self._hot.insert.run()
-            else:
-                self._add_and_follow(births, count, summarized)
+                return
+            with self._hot.transaction():
+                self._hot.insert.run()
+                self._hot.updates.end_lives(changes.births)
+                if changes.counting is not None:
+                    self._hot.updates.count(changes.counting)
+                if changes.summarized:
+                    self._evict_and_reload(changes.summarized)
         finally:
             self._hot.insert.set(())
-
-    def _add_and_follow(self, births: Sequence[tuple[str, int]], count: str | None, summarized: Sequence[str]) -> None:
-        """Add the batches, and update older rows that the new ones change, in one transaction."""
-        with self._hot.transaction():
-            self._hot.insert.run()
-            self._hot.updates.end_lives(births)
-            if count is not None:
-                self._hot.updates.count(count)
-            if summarized:
-                self._evict_and_reload(summarized)
 
     def _evict_and_reload(self, agents: Sequence[str]) -> None:
         """Move the rows that the context no longer needs after a summary into `cold`, and back those it needs again."""
@@ -246,7 +232,8 @@ class Projections:
 
     def forget_many(self, agents: Sequence[str]) -> None:
         """Drop the rows of these agents, as if they had never been added."""
-        self._pending = [record for record in self._pending if record.agent_id not in agents]
+        gone = frozenset(agents)
+        self._pending = [record for record in self._pending if record.agent_id not in gone]
         self.caches.forget(agents)
         self._drop(agents)
         self._compact_if_due()
@@ -309,8 +296,12 @@ class Projections:
             found |= zip(others, answers(self._columns(name, others), others), strict=True)
         return [found[one] for one in wanted]
 
+    def known(self, name: str, one: Wanted) -> KeptRows | None:
+        """Return the rows of one of `answers` if they take no query; else None."""
+        return self.contexts.find(one) if name == "context_window" and one[1:2] == (HEAD,) and len(one) == 3 else None
+
     def _read_contexts(self, agents: Sequence[str]) -> Iterator[tuple[str, Iterator[tuple[Any, ...]]]]:
-        """Yield the rows of agents' contexts as of now in any turn, by their bounds: values of `COLUMNS`."""
+        """Yield the rows of agents' contexts as of now in any turn, by their bounds: values of `KEPT_COLUMNS`."""
         self.flush()
         bounds = self.contexts.bounds
         if unknown := bounds.unknown(agents):
@@ -320,7 +311,7 @@ class Projections:
         statement = self._hot.parsed.parsed(context_by_bounds(few=self._few(agents)))
         columns = self._hot.columns(statement, bounds.given(agents, HEAD), many=len(agents) > FEW_AGENTS)
         for agent_id, rows in zip(agents, answers(columns, [(name, HEAD) for name in agents]), strict=True):
-            yield agent_id, rows.values(*COLUMNS)
+            yield agent_id, rows.values(*KEPT_COLUMNS)
 
     def _columns(self, name: str, wanted: Sequence[Wanted]) -> dict[str, list[Any]]:
         """Return the columns of a projection."""
@@ -360,6 +351,7 @@ class Projections:
         return self._query(self._searching(name, agents, ()), [agents, moments])
 
     def _searching(self, name: str, agents: Sequence[str], rest: Sequence[object]) -> duckdb.Statement:
+        self.flush()  # may make rows cold
         self._complete(agents)
         hot, changed = self._settled.isdisjoint(agents), not self._altered.isdisjoint(agents)
         return self._statement(name, hot=hot, few=self._few(agents), changed=changed, rest=rest)

@@ -44,7 +44,7 @@ LOGGED_RECORDS_AT_ONCE = 32_768
 FEW_RECORDS = 2048
 """Maximum number of records, inclusive, that are inserted by a plan made once: more are read faster from Arrow."""
 
-PENDING_RECORDS_MAX = 64
+PENDING_RECORDS_MAX = 512
 """Maximum number of records that wait for the next query before they are inserted."""
 
 FEW_AGENTS = 32

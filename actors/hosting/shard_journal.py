@@ -4,8 +4,8 @@ Used by `Shard`, and by agents of a shard through `ShardActivation`.
 
 One tick: all waiting appends become one group, one frame and one sync, in a thread, while the agents of the previous
 tick continue; one transaction adds the group to the projections; one query for each projection answers the requests for
-rows of up to ANSWERS_AT_ONCE agents. No row is read before that transaction, so every agent reads its own writes. A
-single agent is a tick of one.
+rows of up to ANSWERS_AT_ONCE agents. No row is read before that transaction, so every agent reads its own writes.
+Contexts and talks in memory have the same records, and need no tick. A single agent is a tick of one.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ from everlog.events import (
     Record,
     StoreError,
 )
-from everlog.projections import HEAD, Projections, Rows, Wanted, activate, activate_many, read_talks
+from everlog.projections import HEAD, KeptRows, Projections, Rows, Wanted, activate, activate_many, read_talks
 from everlog.projections.projection_constants import HISTORY_BYTES_MAX
 from everlog.store import Append, Commit, FileLog, LogReader, repeated_elsewhere
 
@@ -54,20 +54,13 @@ class _Ask(msgspec.Struct):
     """Request for the rows of a projection, or for a talk; `rows` is resolved by a tick."""
 
     name: str
-    agent_id: str
-    as_of: int
-    turn: int | None
+    wanted: Wanted
     rows: "asyncio.Future[Any]"
 
     @property
-    def kind(self) -> tuple[str, bool, bool]:
+    def kind(self) -> tuple[str, bool, int]:
         """Key of the requests that one query can answer."""
-        return self.name, self.as_of == HEAD, self.turn is None
-
-    @property
-    def wanted(self) -> Wanted:
-        """The question as the projections take it."""
-        return (self.agent_id, self.as_of) if self.turn is None else (self.agent_id, self.as_of, self.turn)
+        return self.name, self.wanted[1] == HEAD, len(self.wanted)
 
 
 class ShardJournal:
@@ -155,23 +148,25 @@ class ShardJournal:
             self._over.add(agent_id)
         return commit
 
-    async def rows(self, name: str, agent_id: str, as_of: int, turn: int | None = None) -> Rows:
+    async def rows(self, name: str, agent_id: str, as_of: int, turn: int | None = None) -> Rows | KeptRows:
         """Return the rows of a projection as of a seq, inclusive. `turn`: the turn of the call whose context is asked
-        for; None: no call.
+        for; None: no call. Only a context that is not in memory, and rows of others, wait for a tick.
         """
-        answer: asyncio.Future[Rows] = self._future()
-        self._asks.append(_Ask(name, agent_id, as_of, turn, answer))
-        return await answer
+        wanted: Wanted = (agent_id, as_of) if turn is None else (agent_id, as_of, turn)
+        known = self.projections.known(name, wanted)
+        return await self._asked(name, wanted) if known is None else known
 
     async def talk(self, agent_id: str, said_by: int) -> "TalkView":
         """Return what the agent had said and heard by a seq, inclusive. Only a talk that is not in memory takes a
         query: one for all agents that wait for the next tick.
         """
         known = self.projections.caches.talks.view(agent_id, said_by)
-        if known is not None:
-            return known
-        answer: asyncio.Future[TalkView] = self._future()
-        self._asks.append(_Ask(TALK, agent_id, said_by, None, answer))
+        return await self._asked(TALK, (agent_id, said_by)) if known is None else known
+
+    async def _asked(self, name: str, wanted: Wanted) -> Any:
+        """Return the answer of the next tick."""
+        answer = self._future()
+        self._asks.append(_Ask(name, wanted, answer))
         return await answer
 
     def read(self, agent_id: str, from_seq: int) -> Iterator[Record]:
@@ -365,7 +360,7 @@ class ShardJournal:
             answers = read([ask.wanted for ask in asks])
         except (EverlogError, duckdb.Error) as error:
             if len(asks) == 1:
-                _resolve(asks[0].rows, self._unknown(asks[0].agent_id, error))
+                _resolve(asks[0].rows, self._unknown(asks[0].wanted[0], error))
             else:
                 for ask in asks:
                     self._answer_with_one_query(name, [ask])

@@ -1,48 +1,48 @@
 """Keep the contexts of agents as of now from record to record, in bounded memory: a step takes its context without a
 query.
 
-First the bounds of a context: what it takes of an agent's newest records. The values are rows of `context_bounds.sql`;
-this file decides only how long they hold. Then the rows that are read by these bounds, for calls in any turn: this file
-adds those of the records that follow. A law holds kept contexts equal to those of the whole statement, after every
-commit. Used by `engine`, and by `actors/prompt/context.py`, which reads the rows. See
-docs/explanation/decisions/0033-plans-and-bounds.md.
+First the bounds of a context: what it takes of an agent's newest records. The values are rows of `context_bounds.sql`.
+Then the rows that are read by these bounds, for calls in any turn. This file follows both through the records that an
+agent at work writes most: messages, replies, edits of memory blocks, warnings, summaries. After any other record both
+are read again. A law holds kept contexts equal to those of the whole statement, after every commit. Used by `engine`,
+and by `actors/prompt/context.py`, which reads the rows. See docs/explanation/decisions/0033-plans-and-bounds.md.
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import takewhile
 from operator import itemgetter
-from typing import Any, NamedTuple, overload
+from typing import Any, NamedTuple
 
-from everlog.events import Record
-from everlog.projections.hot.rows import Row, Wanted
+import msgspec
+
+from everlog.events import Record, is_erased
+from everlog.projections.hot.rows import PLACES, KeptRow, KeptRows, Wanted
 
 EVERY_TURN = 2**63 - 2
 """Turn of a question that is about no turn: the context has the inputs of all turns."""
 
-KEEPING = frozenset(
+ARCHIVED = {"archival_deleted": -1, "archival_inserted": 1}
+"""Change of the number of archived memories, by kind of record."""
+FOLLOWED = frozenset(
     {
-        "archival_deleted", "archival_inserted", "archival_updated", "function_result", "function_started", "heartbeat",
-        "message_sent", "model_reply", "user_login", "user_message",
+        *ARCHIVED, "archival_updated", "function_result", "function_started", "heartbeat", "memory_edited",
+        "message_sent", "model_reply", "summary", "system_alert", "user_login", "user_message",
     }
 )  # fmt: skip
-"""Kinds of records after which the bounds hold. After any other they are read again."""
-COLUMNS = (
-    "agent_id", "as_of", "slot", "seq", "turn", "step", "type", "message", "at", "version", "text", "shown_chars",
-    "payload", "recall", "archival", "warned", "threshold",
-)  # fmt: skip
-"""Columns of a kept row: those of `context_window` without `during`, which is a part of the question."""
-SHOWN = frozenset({"function_result", "heartbeat", "model_reply", "user_login", "user_message"})
-"""Kinds in KEEPING that the context shows; also an imported `message_sent`. See `sql/add.sql`."""
+"""Kinds of records through which bounds and contexts are followed. After any other they are read again."""
+SAID = frozenset({"message_sent", "user_message"})
+"""Kinds that recall memory has."""
+SHOWN = frozenset({"function_result", "heartbeat", "model_reply", "system_alert", "user_login", "user_message"})
+"""Kinds in FOLLOWED that the context shows; also an imported `message_sent`. See `sql/add.sql`."""
 ROW_BYTES = 700
 """Approximate bytes in memory of a kept row, and of what is made of it, besides two times its text and payload."""
 
-_PLACES = {name: place for place, name in enumerate(COLUMNS)}
-_KeptRow = tuple[Any, ...]
-ReadContexts = Callable[[Sequence[str]], Iterable[tuple[str, Iterable[_KeptRow]]]]
+_SLOT, _SEQ, _TURN, _IS_MESSAGE = (itemgetter(PLACES[name]) for name in ("slot", "seq", "turn", "message"))
+ReadContexts = Callable[[Sequence[str]], Iterable[tuple[str, Iterable[KeptRow]]]]
 """Reader of the contexts of agents as of now, in any turn: keeps their bounds, and yields agents and values of
-COLUMNS.
+KEPT_COLUMNS.
 """
 
 
@@ -51,6 +51,7 @@ class ContextBounds(NamedTuple):
 
     kept_from: int
     newest: list[int]
+    """Seqs of the newest record of each slot. Those of records that the context shows may be missing."""
     changed_seq: int | None
     window: int | None
     fraction: float
@@ -59,14 +60,24 @@ class ContextBounds(NamedTuple):
     reply_seq: int | None
     turn: int
     """Last turn of a record with a slot: the bounds are those of a call in this turn or a later one."""
+    recall: int
+    """Number of things said so far, which the memory header shows from the next change on."""
+    archival: int
+    """Number of memories in the archive so far, likewise; may be negative, which is shown as 0."""
 
-    def after(self, reply: Record) -> "ContextBounds | None":
-        """Return the bounds after a newer reply; None if the reply that was the newest is not in view, and now is not
-        needed any more.
-        """
-        if self.reply_seq is not None and self.reply_seq < self.kept_from:
+    def after(self, record: Record) -> "ContextBounds | None":
+        """Return the bounds after a newer record that takes the place of no older one; None if it may take one."""
+        kind = record.type
+        if kind not in FOLLOWED or is_erased(record.payload):
             return None
-        return self._replace(turn=max(self.turn, reply.turn))
+        if kind in ARCHIVED:
+            return self._replace(archival=self.archival + ARCHIVED[kind])
+        if kind in SAID:
+            return self._replace(recall=self.recall + 1)
+        if kind == "model_reply":
+            unseen = self.reply_seq is not None and self.reply_seq < self.kept_from
+            return None if unseen else self._replace(turn=max(self.turn, record.turn))
+        return None if slot_of(record) else self
 
 
 class BoundsCache:
@@ -77,21 +88,6 @@ class BoundsCache:
         """None: the agent has no record that a context needs."""
         self._met: set[str] = set()
         """Agents about which `are_new` was asked."""
-
-    def note(self, records: Iterable[Record]) -> None:
-        """Take the records that the engine has added."""
-        for record in records:
-            if record.agent_id not in self._kept:
-                continue
-            kept = self._kept[record.agent_id]
-            if record.type == "model_reply" and kept is not None:
-                kept = kept.after(record)
-                if kept is not None:
-                    self._kept[record.agent_id] = kept
-                    continue
-            elif record.type in KEEPING and record.type != "model_reply":
-                continue
-            del self._kept[record.agent_id]
 
     def forget(self, agents: Collection[str]) -> None:
         """Drop the bounds of these agents."""
@@ -113,6 +109,13 @@ class BoundsCache:
         """Return the bounds of an agent; None if they are not kept, or if the agent has no record for a context."""
         return self._kept.get(agent_id)
 
+    def replace(self, agent_id: str, bounds: ContextBounds | None) -> None:
+        """Keep these bounds of an agent; None: none."""
+        if bounds is None:
+            self._kept.pop(agent_id, None)
+        else:
+            self._kept[agent_id] = bounds
+
     def keep(self, agents: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
         """Keep the rows of `context_bounds` for these agents."""
         self._kept.update(dict.fromkeys(agents))
@@ -129,74 +132,110 @@ class BoundsCache:
         return [list(column) for column in zip(*rows, strict=True)] or [[] for _ in range(10)]
 
 
-class KeptRows(Sequence[Row]):
-    """Rows of the context of one call, in its order. A row becomes a dict only when it is read."""
-
-    __slots__ = ("_during", "_rows", "made")
-
-    def __init__(self, rows: Sequence[_KeptRow], during: int, made: dict[int, Any]) -> None:
-        self._rows, self._during = rows, during
-        self.made = made
-        """Values that a reader makes of rows, by seq. They are kept as long as the rows: the next reader finds them."""
-
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    @overload
-    def __getitem__(self, index: int) -> Row: ...
-    @overload
-    def __getitem__(self, index: slice) -> "KeptRows": ...
-    def __getitem__(self, index: int | slice) -> "Row | KeptRows":
-        if isinstance(index, slice):
-            return KeptRows(self._rows[index], self._during, self.made)
-        return {**dict(zip(COLUMNS, self._rows[index], strict=True)), "during": self._during}
-
-    def __iter__(self) -> Iterator[Row]:
-        return (self[place] for place in range(len(self._rows)))
-
-    def values(self, *names: str) -> Iterator[_KeptRow]:
-        """Return only these columns, row by row. Raises KeyError."""
-        return map(itemgetter(*(_PLACES[name] for name in names)), self._rows)
-
-
 class _Context:
     """Rows of the context of one agent, for calls in any turn: the first rows, then messages by turn and seq."""
 
-    __slots__ = ("bytes", "first", "made", "rows", "turn")
+    __slots__ = ("bytes", "first", "made", "rows")
 
-    def __init__(self, rows: Iterable[_KeptRow], turn: int) -> None:
-        """`turn`: the first turn for whose calls the rows hold."""
+    def __init__(self, rows: Iterable[KeptRow]) -> None:
         self.rows = list(rows)
         if self.rows:
             self.rows[0] = _configured(self.rows[0])
-        self.turn = turn
         self.first = sum(1 for _ in takewhile(_comes_first, self.rows))
         self.bytes = sum(map(_bytes_of, self.rows[1:]))
         self.made: dict[int, Any] = {}
 
-    def add(self, record: Record) -> int:
-        """Add the row of a record that the context shows. Return its approximate bytes in memory."""
-        slot = "reply" if record.type == "model_reply" and record.turn else None
-        at = record.recorded_at if record.said_at is None else record.said_at
-        configuration = self.rows[0]
-        row = (
-            record.agent_id, configuration[_PLACES["as_of"]], slot, record.seq, record.turn, record.step, record.type,
-            True, at, record.version, record.text, None, record.payload, None, None, configuration[_PLACES["warned"]],
-            configuration[_PLACES["threshold"]],
+    def follow(self, record: Record, bounds: ContextBounds) -> ContextBounds | None:
+        """Follow a record, and return the bounds after it, which were `bounds` before it; None if the rows do not hold
+        any more.
+        """
+        following = bounds.after(record)
+        if following is None:
+            if not self.rows or record.type not in FOLLOWED or is_erased(record.payload):
+                return None
+            following = self._replaced(record, bounds)
+        if record.type in SHOWN or (record.type == "message_sent" and '"imported":true' in record.payload):
+            self._add(record)
+        return following
+
+    def _replaced(self, record: Record, bounds: ContextBounds) -> ContextBounds | None:
+        """Take the older record of the same slot out of the rows. Return the bounds after `record`; None if a summary
+        shows more than the rows have.
+        """
+        turn = max(bounds.turn, record.turn)
+        slot = slot_of(record)
+        if record.type in SHOWN:  # a reply or a warning: an older one that is not shown is not needed any more
+            self._keep([row for row in self.rows if _SLOT(row) != slot or _IS_MESSAGE(row)])
+            warned = bounds.warned or slot == "warning"
+            reply_seq = record.seq if slot == "reply" else bounds.reply_seq
+            return bounds._replace(newest=self._newest(), warned=warned, reply_seq=reply_seq, turn=turn)
+        kept_from, warned, reply_seq = bounds.kept_from, bounds.warned, bounds.reply_seq
+        if slot == "summary":
+            kept_from, warned = msgspec.json.decode(record.payload, type=_KeptFrom).kept_from, False
+            if kept_from < bounds.kept_from:
+                return None
+            newest = {_SLOT(row): _SEQ(row) for row in sorted(self.rows[self.first :], key=_SEQ)}
+            reply_seq = newest.get("reply", reply_seq)
+            self._keep(self.rows[: self.first] + list(_since(kept_from, self.rows[self.first :], newest)))
+        self._change(self._row(record, slot, bounds.recall, max(bounds.archival, 0)))
+        return bounds._replace(
+            kept_from=kept_from, newest=self._newest(), changed_seq=record.seq, warned=warned, reply_seq=reply_seq,
+            turn=turn,
         )  # fmt: skip
+
+    def _newest(self) -> list[int]:
+        """Return the seqs of the rows that the context does not show as messages: each is the newest of its slot."""
+        return [_SEQ(row) for row in self.rows if not _IS_MESSAGE(row)]
+
+    def _keep(self, rows: list[KeptRow]) -> None:
+        """Keep these rows: all of the first ones, and some of the others."""
+        for gone in {_SEQ(row) for row in self.rows} - {_SEQ(row) for row in rows}:
+            self.made.pop(gone, None)
+        self.rows = rows
+        self.bytes = sum(map(_bytes_of, rows[1:]))
+
+    def _change(self, changed: KeptRow) -> None:
+        """Put the row of the newest change among the first rows, in place of the older row of its slot."""
+        others = [row for row in self.rows[: self.first] if _SLOT(row) != _SLOT(changed)]
+        first = sorted([changed, *(_replace(row, recall=None, archival=None) for row in others)], key=_order)
+        self._keep(first + self.rows[self.first :])
+        self.first = len(first)
+
+    def _add(self, record: Record) -> None:
+        """Add the row of a record that the context shows."""
+        row = self._row(record, slot_of(record))
+        self.bytes += _bytes_of(row)
         place = len(self.rows)
-        while place > self.first and self.rows[place - 1][_PLACES["turn"]] > record.turn:
+        while place > self.first and _TURN(self.rows[place - 1]) > record.turn:
             place -= 1  # an input that waits comes after the running turn
         self.rows.insert(place, row)
-        self.bytes += (size := _bytes_of(row))
-        return size
 
-    def until(self, during: int) -> list[_KeptRow]:
+    def _row(self, record: Record, slot: str | None, recall: int | None = None, archival: int | None = None) -> KeptRow:
+        """Return the row of a record: a change with its counts, or else a message."""
+        at = record.recorded_at if record.said_at is None else record.said_at
+        configuration = self.rows[0]
+        return (
+            record.agent_id, configuration[PLACES["as_of"]], slot, record.seq, record.turn, record.step, record.type,
+            recall is None, at, record.version, record.text, None, record.payload, recall, archival,
+            configuration[PLACES["threshold"]],
+        )  # fmt: skip
+
+    def until(self, during: int) -> list[KeptRow]:
         """Return the rows for a call in a turn: inputs of later turns wait."""
         end = len(self.rows)
-        while end > self.first and self.rows[end - 1][_PLACES["turn"]] > during:
+        while end > self.first and _TURN(self.rows[end - 1]) > during:
             end -= 1
         return self.rows[:end]
+
+
+def _since(kept_from: int, rows: Iterable[KeptRow], newest: Mapping[str | None, int]) -> Iterator[KeptRow]:
+    """Yield the messages since a seq, and the newest record of each slot, which is no message if it came earlier."""
+    for row in rows:
+        slot, seq = _SLOT(row), _SEQ(row)
+        if seq >= kept_from:
+            yield row
+        elif slot is not None and newest[slot] == seq:
+            yield _replace(row, message=False)
 
 
 @lru_cache(maxsize=256)
@@ -204,21 +243,51 @@ def _one_copy(text: str | None) -> str | None:
     return text
 
 
-def _configured(row: _KeptRow) -> _KeptRow:
+def _configured(row: KeptRow) -> KeptRow:
     """Return the row of a configuration with texts that all agents of the same setup share: they are large."""
-    values = list(row)
-    for name in ("text", "payload"):
-        values[_PLACES[name]] = _one_copy(values[_PLACES[name]])
-    return tuple(values)
+    return _replace(row, **{name: _one_copy(row[PLACES[name]]) for name in ("text", "payload")})
 
 
-def _comes_first(row: _KeptRow) -> bool:
-    slot: str | None = row[_PLACES["slot"]]
+def _comes_first(row: KeptRow) -> bool:
+    slot: str | None = _SLOT(row)
     return slot is not None and (slot in {"config", "summary"} or slot.startswith("block:"))
 
 
-def _bytes_of(row: _KeptRow) -> int:
-    return ROW_BYTES + 2 * (len(row[_PLACES["payload"]]) + len(row[_PLACES["text"]] or ""))
+def _order(row: KeptRow) -> str:
+    """Return the place of a row among those that come first. See `sql/context_window.sql`."""
+    slot: str = _SLOT(row)
+    return {"config": "0", "block:persona": "1", "block:human": "2", "summary": "4"}.get(slot, "3" + slot)
+
+
+def _replace(row: KeptRow, **columns: object) -> KeptRow:
+    """Return the row with other values in some columns."""
+    values = list(row)
+    for name, value in columns.items():
+        values[PLACES[name]] = value
+    return tuple(values)
+
+
+class _Label(msgspec.Struct):
+    label: str
+
+
+class _KeptFrom(msgspec.Struct):
+    kept_from: int = 0
+
+
+def slot_of(record: Record) -> str | None:
+    """Return the slot of a record of FOLLOWED that was not erased. See `sql/add.sql`."""
+    if record.type == "memory_edited":
+        return f"block:{msgspec.json.decode(record.payload, type=_Label).label}"
+    if record.type == "system_alert":
+        return "warning" if '"source":"memory_pressure"' in record.payload else None
+    if record.type == "model_reply":
+        return "reply" if record.turn else None
+    return "summary" if record.type == "summary" else None
+
+
+def _bytes_of(row: KeptRow) -> int:
+    return ROW_BYTES + 2 * (len(row[PLACES["payload"]]) + len(row[PLACES["text"]] or ""))
 
 
 class KeptContexts:
@@ -243,18 +312,28 @@ class KeptContexts:
 
     def note(self, records: Sequence[Record]) -> None:
         """Take the records that the engine has added, of any agents, in order."""
-        self.bounds.note(records)
         for record in records:
-            kept = self._kept.get(record.agent_id)
-            if kept is None:
+            agent_id = record.agent_id
+            bounds, kept = self.bounds.find(agent_id), self._kept.get(agent_id)
+            if bounds is None or kept is None:
+                self.bounds.replace(agent_id, bounds and bounds.after(record))
                 continue
-            bounds = self.bounds.find(record.agent_id)
-            if bounds is None:
-                self._drop(record.agent_id)
-            elif record.type in SHOWN or (record.type == "message_sent" and '"imported":true' in record.payload):
-                kept.turn = bounds.turn
-                self._used += kept.add(record)
+            before = kept.bytes
+            following = kept.follow(record, bounds)
+            self._used += kept.bytes - before
+            self.bounds.replace(agent_id, following)
+            if following is None:
+                self._drop(agent_id)
         self._shrink()
+
+    def find(self, call: Wanted) -> KeptRows | None:
+        """Return the rows for a call; None if they are not kept, or not for such an early turn."""
+        agent_id, *_, during = call
+        kept, bounds = self._kept.get(agent_id), self.bounds.find(agent_id)
+        if kept is None or bounds is None or during < bounds.turn:
+            return None
+        self._kept.move_to_end(agent_id)
+        return KeptRows(kept.until(during), {"warned": bounds.warned, "during": during}, kept.made)
 
     def answers(self, calls: Sequence[Wanted], read: ReadContexts) -> dict[Wanted, KeptRows]:
         """Return the context of each call (agent, HEAD, turn) that is kept, or is now read and kept.
@@ -262,7 +341,7 @@ class KeptContexts:
         Left out are the first call of an agent that comes alone, for which the whole statement is cheaper than reading
         bounds and context, and calls in an earlier turn than the bounds.
         """
-        found = {one: rows for one in calls if (rows := self._rows(one)) is not None}
+        found = {one: rows for one in calls if (rows := self.find(one)) is not None}
         missing = [one for one in calls if one[0] not in self._kept]
         new = list(dict.fromkeys(agent_id for agent_id, *_ in missing))
         if not new or (len(new) == 1 and self.bounds.are_new(new)):
@@ -271,26 +350,16 @@ class KeptContexts:
         for one in missing:
             if one[0] in context:
                 self._keep(one[0], context.pop(one[0]))
-            if (rows := self._rows(one)) is not None:
+            if (rows := self.find(one)) is not None:
                 found[one] = rows
         return found
 
-    def _keep(self, agent_id: str, rows: Iterable[_KeptRow]) -> None:
+    def _keep(self, agent_id: str, rows: Iterable[KeptRow]) -> None:
         """Keep the rows of an agent's context for calls in any turn."""
-        bounds = self.bounds.find(agent_id)
-        if bounds is not None:
-            self._kept[agent_id] = kept = _Context(rows, bounds.turn)
+        if self.bounds.find(agent_id) is not None:
+            self._kept[agent_id] = kept = _Context(rows)
             self._used += kept.bytes
             self._shrink()
-
-    def _rows(self, call: Wanted) -> KeptRows | None:
-        """Return the rows for a call; None if they are not kept, or not for such an early turn."""
-        agent_id, *_, during = call
-        kept = self._kept.get(agent_id)
-        if kept is None or during < kept.turn:
-            return None
-        self._kept.move_to_end(agent_id)
-        return KeptRows(kept.until(during), during, kept.made)
 
     def forget(self, agents: Collection[str]) -> None:
         """Drop everything of these agents."""

@@ -55,7 +55,9 @@ def _parts(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 
 class RecordInsert:
-    """Prepared insert of one DuckDB. `incoming` is a relation with the portion that is being inserted."""
+    """Prepared insert of one DuckDB. `incoming` is a relation with the portion that is being inserted, and then with all
+    records, of whose agents rows are counted.
+    """
 
     def __init__(self, db: duckdb.DuckDBPyConnection, add: str, few: int) -> None:
         """Plan the insert, whose text is `add`. Up to `few` records, inclusive, are inserted by this plan."""
@@ -82,7 +84,7 @@ class RecordInsert:
     def set(self, batches: Sequence[pa.RecordBatch]) -> None:
         """Set the records that `run` inserts. Empty: release them."""
         self._portions = portions_of(batches)
-        self._incoming.batches = ()
+        self._incoming.batches = batches
 
     @property
     def is_one_statement(self) -> bool:
@@ -91,12 +93,14 @@ class RecordInsert:
 
     def run(self) -> None:
         """Insert the records that were set."""
+        batches = self._incoming.batches
         for portion in self._portions:
             self._incoming.batches = portion
             if sum(batch.num_rows for batch in portion) <= self._few:
                 self._db.execute(f"EXECUTE {_FUNCTION}")
             else:
                 self._db.execute(self._add)
+        self._incoming.batches = batches
 
     def _list(self, _: object) -> pa.ListArray:
         """Return the records as one value, a list of structs."""

@@ -5,12 +5,37 @@ Used by `engine`, in the transaction of the insert.
 """
 
 from collections.abc import Callable, Sequence
-from typing import cast
+from typing import NamedTuple, cast
 
+from everlog.events import Record
 from everlog.projections.hot.parsed_statements import ParsedStatements
+
+SUMMARIES = ("summary", "summary_expanded")
+"""Kinds of records that change from which seq on the context shows messages."""
+COUNTED = frozenset({"memory_edited", "block_removed", "agent_configured", *SUMMARIES})
+"""Kinds of records that have the counts of the memory header."""
 
 _TO_COLD = "INSERT INTO cold SELECT h.* FROM hot h JOIN settled s ON s.agent_id = h.agent_id AND s.seq = h.seq"
 _FROM_HOT = "DELETE FROM hot USING settled s WHERE hot.agent_id = s.agent_id AND hot.seq = s.seq"
+
+
+class OlderRowChanges(NamedTuple):
+    """Updates of older rows that new records make necessary."""
+
+    births: Sequence[tuple[str, int]]
+    """Agents that were created again, and the seq of each creation."""
+    counting: str | None
+    """Name of the statement that counts for the memory header, if there is something to count."""
+    summarized: Sequence[str]
+    """Agents with a new summary."""
+
+    @classmethod
+    def by(cls, records: Sequence[Record]) -> "OlderRowChanges":
+        """Return those that a few records make necessary."""
+        births = [(record.agent_id, record.seq) for record in records if record.type == "agent_created"]
+        counting = "count_new" if any(record.type in COUNTED for record in records) else None
+        summarized = sorted({record.agent_id for record in records if record.type in SUMMARIES})
+        return cls([birth for birth in births if birth[1] > 1], counting, summarized)
 
 
 class RowUpdates:

@@ -1,15 +1,27 @@
-"""Hand out the rows of one query over many agents to each agent, without copying them.
+"""Hand out the rows of one query over many agents, or those of kept contexts, to each agent, without copying them.
 
 Used by the engine, the journal of hosts, and `actors/prompt/context.py`.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from operator import itemgetter
 from typing import Any, overload
 
 Row = dict[str, Any]
 
 Wanted = tuple[str, int] | tuple[str, int, int]
 """A question: an agent, a seq (inclusive), and for a context the turn of the call."""
+
+KEPT_COLUMNS = (
+    "agent_id", "as_of", "slot", "seq", "turn", "step", "type", "message", "at", "version", "text", "shown_chars",
+    "payload", "recall", "archival", "threshold",
+)  # fmt: skip
+"""Columns of a kept row: those of `context_window` without `during`, which is a part of the question, and `warned`,
+which is the same in all rows.
+"""
+PLACES = {name: place for place, name in enumerate(KEPT_COLUMNS)}
+"""Place of each column in a kept row."""
+KeptRow = tuple[Any, ...]
 
 
 class Rows(Sequence[Row]):
@@ -43,6 +55,37 @@ class Rows(Sequence[Row]):
     def values(self, *names: str) -> Iterator[tuple[Any, ...]]:
         """Return only these columns, row by row: a fifth of the cost of a dict for each row. Raise KeyError."""
         return zip(*[map(self._columns[name].__getitem__, self._places) for name in names], strict=True)
+
+
+class KeptRows(Sequence[Row]):
+    """Rows of the context of one call, in its order. A row becomes a dict only when it is read."""
+
+    __slots__ = ("_rows", "_same", "made")
+
+    def __init__(self, rows: Sequence[KeptRow], same: Row, made: dict[int, Any]) -> None:
+        """Create the rows. `same`: the columns `during` and `warned`, which are the same in all rows."""
+        self._rows, self._same = rows, same
+        self.made = made
+        """Values that a reader makes of rows, by seq. They are kept as long as the rows: the next reader finds them."""
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @overload
+    def __getitem__(self, index: int) -> Row: ...
+    @overload
+    def __getitem__(self, index: slice) -> "KeptRows": ...
+    def __getitem__(self, index: int | slice) -> "Row | KeptRows":
+        if isinstance(index, slice):
+            return KeptRows(self._rows[index], self._same, self.made)
+        return {**dict(zip(KEPT_COLUMNS, self._rows[index], strict=True)), **self._same}
+
+    def __iter__(self) -> Iterator[Row]:
+        return (self[place] for place in range(len(self._rows)))
+
+    def values(self, *names: str) -> Iterator[KeptRow]:
+        """Return only these columns, row by row. Raises KeyError."""
+        return map(itemgetter(*(PLACES[name] for name in names)), self._rows)
 
 
 def place_of(columns: Mapping[str, Sequence[Any]]) -> str | None:

@@ -6,13 +6,19 @@ from hypothesis import strategies as st
 
 from everlog.actors.prompt.context import context_of, is_configured
 from everlog.events import (
+    ArchivalDeleted,
+    ArchivalInserted,
     ContextTrimmed,
     Event,
+    FunctionResult,
+    MemoryEdited,
+    MessageSent,
     ModelReply,
     ModelSwitched,
     Record,
     ReplyRejected,
     ReplyRethought,
+    Summary,
     SystemAlert,
     TurnsHidden,
     UserMessage,
@@ -21,6 +27,7 @@ from everlog.events import (
     uuid7,
 )
 from everlog.projections import HEAD, Projections, Row
+from everlog.projections.hot.kept_contexts import FOLLOWED
 from everlog.projections.sql_catalogue import CHANGES, batch_query
 from tests.laws import context_reference
 from tests.laws.test_projections import BIRTH, STREAMS, loaded
@@ -131,9 +138,8 @@ def test_a_kept_context_is_that_of_the_whole_statement(records: list[Record], da
     """After every commit and for a call in any turn, a context that is kept has the rows of the whole statement, in the
     same order, also if several calls are asked about at once, and makes the same context.
     """
-    if data.draw(st.booleans()):
-        records = [record for record in records if record.type not in CHANGES]
-    left = list(records)
+    kinds = data.draw(st.sampled_from([{record.type for record in records} - CHANGES, FOLLOWED, None]))
+    left = [r for place, r in enumerate(records) if kinds is None or place < len(BIRTH) or r.type in kinds]
     with Projections() as engine:
         while left:
             size = data.draw(st.integers(1, 4))
@@ -148,3 +154,67 @@ def test_a_kept_context_is_that_of_the_whole_statement(records: list[Record], da
                 assert list(answer) == rows
                 if is_configured(rows):
                     assert context_of("sam", HEAD, answer, turn) == context_of("sam", HEAD, rows, turn)
+
+
+OFTEN = ("said", "replied", "returned", "told")
+STEPS = st.tuples(
+    st.sampled_from((*OFTEN, *OFTEN, "waits", "edited", "warned", "summarized", "archived", "unarchived", "rest")),
+    st.integers(0, 9),
+)
+
+
+def written(step: str, number: int, seq: int) -> Event:
+    """Return the event of a step of an agent at work."""
+    match step:
+        case "said" | "waits":
+            return UserMessage(text=f"message {number}")
+        case "replied":
+            return ModelReply(text=f"reply {number}", context_sha256="0", context_bytes=9)
+        case "returned":
+            return FunctionResult(name="f", call_id="c", text=f"result {number}", ok=True)
+        case "told":
+            return MessageSent(text=f"answer {number}")
+        case "edited":
+            return MemoryEdited(
+                label=("human", "persona", "a", "z")[number % 4], operation="set", text=str(number), limit=9
+            )
+        case "warned":
+            return SystemAlert(text="full", source="memory_pressure" if number % 4 else "manual")
+        case "summarized":
+            since = max(1, seq - 2 * number)
+            return Summary(
+                text=str(number), covers_from=1, covers_to=9, kept_from=since, hidden=1, total=2, summarized=1
+            )
+        case "archived":
+            return ArchivalInserted(text="a fact")
+        case _:
+            return ArchivalDeleted(memory_id=f"{number}")
+
+
+@law(st.lists(STEPS, min_size=4, max_size=30), few=12, many=400)
+def test_a_context_at_work_is_followed_without_a_query(steps: list[tuple[str, int]]) -> None:
+    """While an agent talks, remembers, is warned and summarizes, its context stays kept, and has the rows of the whole
+    statement; so has the one that is read by the bounds that were followed, after a rest.
+    """
+    records, turn, shown_from = told(), 1, 0
+    with Projections() as engine:
+        engine.add(records)
+        whole = batch_query("context_window", in_turns=True)
+        engine.answers("context_window", [("sam", HEAD, turn)])
+        for step, number in steps:
+            was_kept = engine.known("context_window", ("sam", HEAD, turn)) is not None
+            if step == "rest":
+                engine.rest()
+            else:
+                turn += step == "said"
+                event, seq = written(step, number, len(records) + 1), len(records) + 1
+                made = draft(event, event_id=uuid7(seq, seq), recorded_at=seq, turn=turn + (step == "waits"), step=1)
+                records.append(place(made, "sam", seq, seq))
+                engine.add(records[-1:])
+                since = event.kept_from if isinstance(event, Summary) else shown_from
+                is_kept = engine.known("context_window", ("sam", HEAD, turn)) is not None
+                assert is_kept == (was_kept and since >= shown_from)
+                shown_from = since
+            during = turn if number % 2 else HEAD
+            rows = list(engine.answers("context_window", [("sam", HEAD, during)])[0])
+            assert rows == engine.query(whole, [["sam"], [HEAD], [during]])

@@ -4,6 +4,7 @@ import pyarrow as pa
 import pytest
 
 from everlog.events import (
+    BlockRemoved,
     Call,
     Event,
     MemoryEdited,
@@ -11,6 +12,8 @@ from everlog.events import (
     ModelReply,
     Record,
     RecordsErased,
+    Summary,
+    SystemAlert,
     Usage,
     UserMessage,
     draft,
@@ -20,6 +23,7 @@ from everlog.events import (
 from everlog.projections import HEAD, Projections
 from everlog.projections.hot.hot_database import HotDatabase
 from everlog.projections.hot.kept_contexts import KeptContexts
+from everlog.projections.sql_catalogue import batch_query
 from everlog.store import SCHEMA, batch_of
 from tests.laws.test_projections import BIRTH, place_again
 
@@ -39,10 +43,17 @@ def talkative(name: str, turns: int) -> list[Record]:
 
 
 def test_a_kept_context_takes_no_query(monkeypatch: pytest.MonkeyPatch) -> None:
-    """After the second call of an agent its next calls run no statement, until a record comes that changes more than
-    the messages: then one reads the context again. A call keeps the rows that it has got when others follow.
+    """After the second call of an agent its next calls run no statement, whatever was said, remembered or summarized,
+    until a record of another kind comes: then one reads the context again. A call keeps the rows that it has got when
+    others follow.
     """
     records = talkative("sam", 9)
+    changes: list[Event] = [
+        MemoryEdited(label="human", operation="set", text="Sam", limit=2000),
+        SystemAlert(text="full", source="memory_pressure"),
+        Summary(text="so far", covers_from=1, covers_to=20, kept_from=records[-8].seq, hidden=5, total=8, summarized=5),
+        MemoryEdited(label="plan", operation="set", text="swim", limit=2000),
+    ]
     with Projections() as engine:
         ran: list[object] = []
         columns = HotDatabase.columns
@@ -52,11 +63,12 @@ def test_a_kept_context_takes_no_query(monkeypatch: pytest.MonkeyPatch) -> None:
             answer = engine.answers("context_window", [("sam", HEAD, turn)])[0]
             assert len(ran) == min(turn, 2)
         shown = len(answer)
-        edited = MemoryEdited(label="human", operation="set", text="Sam", limit=2000)
-        made = draft(edited, event_id=uuid7(99, 99), recorded_at=99, turn=8, step=1)
-        engine.add([place(made, "sam", records[-4].seq + 1, 99)])
-        assert [row["text"] for row in engine.answers("context_window", [("sam", HEAD, 8)])[0]].count("Sam") == 1
-        assert len(ran) == 3
+        for seq, change in enumerate([*changes, BlockRemoved(label="plan")], records[-4].seq + 1):
+            made = draft(change, event_id=uuid7(99, seq), recorded_at=99, turn=8, step=1)
+            engine.add([place(made, "sam", seq, seq)])
+            rows = list(engine.answers("context_window", [("sam", HEAD, 8)])[0])
+            assert len(ran) == (3 if change.kind == "block_removed" else 2)
+            assert rows == engine.query(batch_query("context_window", in_turns=True), [["sam"], [HEAD], [8]])
         assert len(answer) == shown
 
 
