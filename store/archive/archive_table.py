@@ -20,6 +20,7 @@ from msgspec.structs import astuple
 from everlog.events import ArchiveError
 from everlog.store.archive.archive_constants import LARGE_ROWS, TABLE_CACHE_BYTES_MAX
 from everlog.store.archive.row_fold import ArchiveRow
+from everlog.store.base.arrow_values import fixed_bytes, numbers_of, text_array, text_lists, typed_array
 from everlog.store.base.lazy_pyarrow import pc
 from everlog.store.embedding.tokenizer import written_words
 
@@ -81,10 +82,17 @@ assert ArchiveRow.__struct_fields__ == ROW_FIELDS
 def table_of(rows: Sequence[ArchiveRow], vectors: "np.ndarray", words: Sequence[bytes]) -> pa.Table:
     """Return rows, at least one, with vectors (float16) and words, as a table."""
     schema = schema_of(vectors.shape[1])
-    columns: dict[str, Any] = dict(zip(ROW_FIELDS, zip(*map(astuple, rows), strict=True), strict=True))
-    columns["words"] = list(map(written_words, words))
-    columns["vector"] = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), vectors.shape[1])
-    return pa.table([pa.array(columns[field.name], field.type) for field in schema], schema=schema)
+    values: dict[str, Any] = dict(zip(ROW_FIELDS, zip(*map(astuple, rows), strict=True), strict=True))
+    numbers = pa.Array.from_buffers(pa.float16(), vectors.size, [None, pa.py_buffer(vectors.astype("<f2").tobytes())])
+    columns: dict[str, pa.Array] = {
+        "words": text_array(list(map(written_words, words))),
+        "vector": pa.FixedSizeListArray.from_arrays(numbers, vectors.shape[1]),
+        "tags": text_lists(values["tags"]),
+        "digest": fixed_bytes(values["digest"], 32),
+    }
+    others = {field.name: field.type for field in schema if field.name not in columns}
+    columns |= {name: typed_array(values[name], kind) for name, kind in others.items()}
+    return pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema)
 
 
 def rows_in(table: pa.Table) -> list[ArchiveRow]:
@@ -95,12 +103,9 @@ def rows_in(table: pa.Table) -> list[ArchiveRow]:
 
 def vectors_in(table: pa.Table) -> "np.ndarray":
     """Return the vectors of a table, one row for each."""
-    import numpy as np
-
-    column = table.column("vector").combine_chunks()
-    if isinstance(column, pa.ChunkedArray):
-        column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
-    return np.asarray(column.flatten()).reshape(table.num_rows, column.type.list_size)
+    column = table.column("vector")
+    numbers = numbers_of(pa.chunked_array([chunk.flatten() for chunk in column.chunks], pa.float16()), "<f2")
+    return numbers.reshape(table.num_rows, column.type.list_size)
 
 
 def equal(column: str, value: str) -> str:

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from everlog.store.archive.archive_table import ROW_FIELDS, vectors_in
+from everlog.store.base.arrow_values import int_array, int_value, numbers_of
 from everlog.store.embedding.tokenizer import unpacked_text, words_of
 
 HOLDS = 2**63 - 1
@@ -104,7 +105,7 @@ class RowCache:
             return
         if known:
             old = frozenset(known)
-            rows = rows.take([number for number in range(len(ids)) if number not in old])
+            rows = rows.take(int_array([number for number in range(len(ids)) if number not in old]))
         self._add(rows)
 
     def _add(self, rows: pa.Table) -> None:
@@ -112,7 +113,7 @@ class RowCache:
         for number, row_id in enumerate(rows.column("memory_id").to_pylist(), start):
             self._places[row_id] = number
         for name in NUMBERS:
-            new = rows.column(name).cast(pa.int64()).fill_null(HOLDS).to_numpy()
+            new = numbers_of(rows.column(name).cast(pa.int64()).fill_null(int_value(HOLDS)), "<i8")
             self.numbers[name] = np.concatenate([self.numbers[name], new])
         for name in WORDS:
             self.fields[name] += rows.column(name).to_pylist()

@@ -1,6 +1,8 @@
 """A few memories that are searched in memory are found as the table finds them, to the digit."""
 
 import random
+import subprocess
+import sys
 from pathlib import Path
 
 import msgspec
@@ -13,6 +15,24 @@ from everlog.store.archive import message_vectors_of
 from tests.store.archive.test_archive_laws import lived
 from tests.support.seeds import split
 from tests.support.store.archive_world import END, World, search
+
+PROGRAM = """
+import sys
+from pathlib import Path
+from everlog.events import ArchivalInserted, draft, place, uuid7
+from everlog.store import ArchiveQuery, FileStore
+from everlog.store.archive import message_vectors_of
+from everlog.store.embedding.embedder import embedder_of
+
+store = FileStore.create(Path(sys.argv[1]), lambda: 1, "store", shards=1)
+made = draft(ArchivalInserted(text="the cat sleeps"), event_id=uuid7(1, 1), recorded_at=1, turn=0, step=0)
+vectors = message_vectors_of(store, lambda _: embedder_of())
+rows = vectors.memory_rows([place(made, "sam", 1, 1)], None)
+found = vectors.search_memories(rows, ArchiveQuery(agent_id="sam", query="cat", as_of=9, as_of_time=9))
+vectors.close()
+print(found.total, "pandas" in sys.modules)
+"""
+"""A host that searches the memory of an agent which has one."""
 
 QUERIES = ("cat", "whale moon", '"winter summer"', "id-77/a", "bread and the train", "", "?!", "cat " * 300)
 
@@ -54,6 +74,14 @@ def test_memories_in_memory_are_found_as_in_the_table(tmp_path: Path, seed: int)
     vectors.close()
     archive.close()
     world.close()
+
+
+def test_searching_a_few_memories_does_not_load_pandas(tmp_path: Path) -> None:
+    """Arrow imports pandas, if it is installed, when it gets or returns values of others: 25 MB in each host, and half
+    a second of its first search.
+    """
+    command = [sys.executable, "-c", PROGRAM, str(tmp_path / "store")]
+    assert subprocess.run(command, check=True, capture_output=True, text=True).stdout == "1 False\n"
 
 
 def test_rows_are_made_once_and_again_after_a_change(tmp_path: Path) -> None:

@@ -8,11 +8,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from everlog.store import SCHEMA
-from everlog.store.base.arrow_values import TRUE, empty_table, int_array, int_value, text_array, text_value, typed_array
+from everlog.store.base.arrow_values import (
+    TRUE,
+    empty_table,
+    fixed_bytes,
+    int_array,
+    int_value,
+    numbers_of,
+    text_array,
+    text_lists,
+    text_value,
+    typed_array,
+)
 
 KINDS: dict[pa.DataType, st.SearchStrategy[Any]] = {
     pa.string(): st.text(),
     pa.bool_(): st.booleans(),
+    pa.int32(): st.integers(-(2**31), 2**31 - 1),
     pa.int64(): st.integers(-(2**63), 2**63 - 1),
     pa.float64(): st.floats(allow_nan=False),
 }
@@ -27,6 +39,22 @@ def test_an_array_is_that_of_pyarrow(kind: pa.DataType, data: st.DataObject) -> 
     made = typed_array(values, kind)
     made.validate(full=True)
     assert made.equals(pa.array(values, kind))
+
+
+@settings(deadline=None)
+@given(lists=st.lists(st.lists(st.text(), max_size=4), max_size=8), values=st.lists(st.binary(min_size=4, max_size=4)))
+def test_lists_and_bytes_are_those_of_pyarrow(lists: list[list[str]], values: list[bytes]) -> None:
+    """Lists of texts, and byte strings of one size, give the arrays that `pa.array` gives."""
+    assert text_lists(lists).equals(pa.array(lists, pa.list_(pa.string())))
+    assert fixed_bytes(values, 4).equals(pa.array(values, pa.binary(4)))
+
+
+@settings(deadline=None)
+@given(st.lists(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1), max_size=4), st.integers(0, 3))
+def test_numbers_are_those_of_pyarrow(chunks: list[list[int]], skipped: int) -> None:
+    """A column in any number of chunks, or a part of it, gives the array that `to_numpy` gives."""
+    column = pa.chunked_array([pa.array(chunk, pa.int64()) for chunk in chunks], pa.int64()).slice(skipped)
+    assert numbers_of(column, "<i8").tolist() == column.to_numpy().tolist()
 
 
 def test_scalars_are_those_of_pyarrow() -> None:

@@ -135,6 +135,9 @@ class PlainProjections:
     def answers(self, name: str, wanted: Sequence[tuple[str, int]]) -> list[list[dict[str, Any]]]:
         return [self.rows(name, agent_id) for agent_id, _ in wanted]
 
+    def known(self, name: str, one: tuple[str, int]) -> None:
+        """Keep no contexts."""
+
     def forget(self, agent_id: str) -> None:
         self._records.pop(agent_id, None)
 
