@@ -1,5 +1,6 @@
 """Long records take memory once: an agent whose model or user sent megabytes can be read again."""
 
+import msgspec
 import pyarrow as pa
 
 from everlog.events import Call, Event, ModelReply, Record, Usage, draft, place, uuid7
@@ -32,3 +33,13 @@ def test_an_agent_with_many_long_replies_can_be_read() -> None:
                 engine.load(pa.Table.from_batches([batch_of(portion)]))
             replies = engine.sql("SELECT tokens, ratio, cached FROM records WHERE ratio > 0")
             assert replies == [{"tokens": 100, "ratio": 10.0, "cached": 7}] * 16
+
+
+def test_the_memory_of_all_agents_is_counted_however_many_portions_they_take() -> None:
+    """Of agents whose records are inserted in several portions, each has the counts of its memory header."""
+    long = long_replies(6, 2 * MEGABYTE)
+    short = [msgspec.structs.replace(record, agent_id="ann") for record in long[: len(BIRTH)]]
+    with Projections() as engine:
+        engine.load(pa.Table.from_batches([batch_of([*short, *long])]))
+        counted = engine.sql("SELECT agent_id FROM records WHERE recall IS NOT NULL")
+    assert {row["agent_id"] for row in counted} == {"ann", "sam"}
