@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from tests.support import engines, memory_disk, parts, process_groups, seeds
+from tests.support import derived_states, engines, memory_disk, parts, process_groups, seeds
 
 ROOT = Path(__file__).resolve().parent.parent
 ORDINARY = "not long and not browser"
@@ -201,11 +201,11 @@ def shared_by(item: pytest.Item) -> str:
 
 @pytest.fixture(autouse=True, scope="session")
 def lent_databases(pytestconfig: pytest.Config) -> Iterator[None]:
-    """Let the engines of the ordinary suite borrow their databases."""
+    """Let the engines of the ordinary suite borrow their databases, and derive the states of the same records once."""
     if pytestconfig.getoption("markexpr") != ORDINARY:
         yield
         return
-    with engines.lent():
+    with engines.lent(), derived_states.remembered():
         yield
 
 
