@@ -179,7 +179,7 @@ COMMITS = 30
 """Commits of five turns, about; a death after a later one does not happen."""
 
 
-@pytest.mark.parametrize("after", split(range(3, COMMITS), 8, label="deaths of the background", part="laws"))
+@pytest.mark.parametrize("after", split(range(3, COMMITS), 4, label="deaths of the background", part="laws"))
 def test_each_word_is_told_once_wherever_a_process_ends(after: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """With the log cut after any commit, and cut again three commits later, the next process tells what was not told,
     in order: all words of all turns, each once.

@@ -17,12 +17,12 @@ def test_an_erased_message_still_counts_as_told(tmp_path: Path) -> None:
     """
 
     def left(town: Town, upto: int) -> list[tuple[int, int, int, int | None]]:
-        rows = []
-        for seq in range(1, upto + 1):
-            view = LocalSystem(town.store).view("sam", as_of=seq)
-            rows += [(seq, row["turns"], row["messages"], row["due_us"]) for row in view.rows("background")]
-            view.close()
-        return rows
+        with LocalSystem(town.store).view("sam") as view:
+            return [
+                (seq, row["turns"], row["messages"], row["due_us"])
+                for seq in range(1, upto + 1)
+                for row in view.rows("background", seq)
+            ]
 
     async def main() -> None:
         town = Town(FileStore.create(tmp_path, virtual_time.WallClock().now, "0" * 32))

@@ -132,7 +132,7 @@ def _ends(log: Sequence[Record]) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "rounds", [16, pytest.param(2000, marks=[pytest.mark.long, pytest.mark.agents])]
+    "rounds", [8, pytest.param(2000, marks=[pytest.mark.long, pytest.mark.agents])]
 )  # fmt: skip
 def test_no_rule_is_ever_broken_and_every_turn_ends(rounds: int) -> None:
     """With any rules that are accepted, and any model: each call that is made was allowed, each that is refused was

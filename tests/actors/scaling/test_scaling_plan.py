@@ -112,7 +112,7 @@ def town_of(seed: int) -> Town:
     return Town(work, chance.randint(1, 50), within)
 
 
-@law(SEEDS, few=15, many=500)
+@law(SEEDS, few=5, many=500)
 def test_under_constant_load_the_number_goes_in_one_direction_and_settles(seed: int) -> None:
     """With loads that do not change, the number never grows after it shrank or shrinks after it grew, each agent moves
     at most once, and after some hours nothing changes any more.
@@ -128,7 +128,7 @@ def test_under_constant_load_the_number_goes_in_one_direction_and_settles(seed: 
     assert (len(town.numbers), len(town.moves)) == before
 
 
-@law(SEEDS, few=15, many=500)
+@law(SEEDS, few=5, many=500)
 def test_under_any_load_the_limits_hold(seed: int) -> None:
     """The number stays in its range once it is there, however the loads change; two changes of it are at least COOL_S
     apart, and two moves at least HOT_S.
