@@ -1,5 +1,7 @@
 """The journal of a shard leaves the past of its agents to the log, however long they talk without a rest."""
 
+import asyncio
+
 import pytest
 
 from everlog.actors.hosting import shard_journal
@@ -30,11 +32,10 @@ class Talk:
             await self._commit(name, [(event, 0) for event in BIRTH])
 
     async def turns(self, count: int) -> None:
-        """Have each agent run so many turns."""
+        """Have each agent run so many turns, all agents at the same time."""
         for _ in range(count):
             self._turn += 1
-            for name in AGENTS:
-                await self._commit(name, self._events(self.heads[name]))
+            await asyncio.gather(*(self._commit(name, self._events(self.heads[name])) for name in AGENTS))
 
     def _events(self, head: int) -> list[tuple[AnyEvent, int]]:
         reply = ModelReply(text="", usage=Usage(9, 1, 10), context_sha256="0", context_bytes=9)
