@@ -15,7 +15,8 @@ from everlog.actors.archive.message_meanings import NOTHING_SAID, MessageMeaning
 from everlog.actors.archive.reranker import Reranker
 from everlog.actors.memory.joint_search import merged, page_of
 from everlog.actors.ports.effects import ArchiveClient, Filters, Page, in_place
-from everlog.actors.reports.fleet_search import ALONE_MAX, FleetQuery, SearchReports, search_agents, searched_agents
+from everlog.actors.reports import fleet_search
+from everlog.actors.reports.fleet_search import FleetQuery, SearchReports, search_agents, searched_agents
 from everlog.events import FunctionError, uuid7
 from everlog.events.times import moment
 from everlog.projections import DERIVER
@@ -23,9 +24,11 @@ from everlog.store.archive import message_vectors_of
 from tests.support.seeds import split
 from tests.support.store.archive_world import SECOND, World
 
+ALONE_MAX = 3
+"""Number of agents up to which these tests ask each agent by itself."""
 AGENTS = ALONE_MAX + 4
 WORLDS = 40
-QUERIES = 8
+QUERIES = 6
 WORDS = (
     "Sam", "Ann", "sail", "sailing", "boat", "the", "what", "May", "cake?", "cake.", "boat?", "puppy", "my puppy Toby",
     "Toby", "1990s", "猫好", "vela", "yesterday", "A boat sails far, and the cake is on board. " * 12, "!",
@@ -33,6 +36,11 @@ WORDS = (
 ASKED = ("Sam", "sail", "boat", "cake", "what", "when", "puppy", "May", "zebra", "1990", "猫", '"a boat"', "yesterday")
 NAMES = ("", "", "Sam", "Ann", "Sam Hill")
 DAY = 86_400 * SECOND
+
+
+@pytest.fixture(autouse=True)
+def few_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fleet_search, "ALONE_MAX", ALONE_MAX)
 
 
 def texts(chance: random.Random) -> str:
