@@ -44,7 +44,7 @@ TINY = {
     "cold_start": "cold_start.report(cold_start.Plan(runs=1, turns=12, window=4096, ray_runs=0))",
     "append": "append.report(append.Plan(runs=1, singles=3, agents=4, groups=4, young=3, old=1200, compared=3))",
     "archive": "archive.report(archive.Plan(own=200, few=1, many=2, searches=4, burst=128, rebuilds=1))",
-    "console": "console.report(console.Plan(life=console.as_of.Plan(events=2000, turns=60), looks=1, agents=5, "
+    "console": "console.report(console.Plan(life=console.as_of.Plan(events=800, turns=60), looks=1, agents=5, "
     "starts=1))",
     "derivation": "derivation.report(derivation.Plan(messages=60, runs=1))",
     "fleet": "fleet.report(fleet.Plan(agents=20, messages=2, rounds=1, few=4, registered=40, cold=4, events=1000, "

@@ -13,14 +13,14 @@ from everlog.actors.memory.agent_search import AgentSearcher
 from everlog.actors.ports.agent_constants import PAGE_RESULTS
 from everlog.actors.ports.effects import ANYTHING, Filters, Page
 
-ENGLISH = Plan(quick=True, questions=12, kinds=CHATS[:1])
-"""A small measurement that needs no data: twelve questions of one scripted chat."""
+ENGLISH = Plan(quick=True, questions=6, kinds=CHATS[:1])
+"""A small measurement that needs no data: six questions of one scripted chat."""
 
 
 def test_the_agents_own_search_is_by_meaning_from_the_first_question_on(data_dir: Path, tmp_path: Path) -> None:
     """No page of an agent is by words alone, and meaning finds evidence that words do not."""
-    tried = asyncio.run(measure(tmp_path / "store", Plan(questions=12, data=data_dir, kinds=[LOCOMO])))
-    assert len(tried["hybrid"]) == 60 and sum(one.by_words for one in tried["hybrid"]) == 0
+    tried = asyncio.run(measure(tmp_path / "store", Plan(questions=6, data=data_dir, kinds=[LOCOMO])))
+    assert len(tried["hybrid"]) == 30 and sum(one.by_words for one in tried["hybrid"]) == 0
     assert mean(tried["hybrid"], "recall_10") > 0.6 and mean(tried["substring"], "recall_10") < 0.1
 
 
