@@ -16,7 +16,7 @@ EXAMPLES = re.findall(r"```sql\n(.*?)```", PAGE, re.DOTALL)
 @pytest.fixture
 def talked(cli: Line) -> Line:
     """Return a command line whose agent has had a conversation."""
-    cli.ok("send", "sam", "I sail")
+    cli.begin("analysed", lambda line: line.ok("send", "sam", "I sail"))
     return cli
 
 

@@ -20,7 +20,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture
 def cli(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
+    made: Made,
 ) -> Iterator[Line]:
     """Return a command line over an empty store; with `--served`, one whose commands go to a server.
 
@@ -29,12 +33,15 @@ def cli(
     monkeypatch.delenv("EVERLOG_STORE", raising=False)
     monkeypatch.setenv("COLUMNS", "100")
     if not request.config.getoption("--served"):
-        yield Line(tmp_path / "store", capsys)
+        line = Line(tmp_path / "store", capsys)
+        line.made = made
+        yield line
         return
     local = request.node.get_closest_marker("beside_store")
     if local is not None:
         pytest.skip(local.args[0])
     with served_line(tmp_path / "store", capsys, beside=True) as line:
+        line.made = made
         yield line
 
 

@@ -7,18 +7,24 @@ import pytest
 
 from everlog.interfaces.cli.args_selection import label_of_all, label_of_each
 from everlog.interfaces.cli.command_parser import COMMANDS, NAMELESS, with_name
-from tests.support.cli.command_line import Line
+from everlog.store import FileStore
+from tests.support.cli.command_line import Line, Made
 
 LABELLED = [command for command in COMMANDS if {label_of_all, label_of_each} & set(command.arguments)]
 
 
-@pytest.fixture
-def crew(cli: Line) -> Line:
-    """Return a store in which ann and bob have the label crew, ann also night, and eve has none."""
+def fill(line: Line) -> None:
+    """Make ann and bob with the label crew, ann also with night, and eve with none."""
     for name in ("ann", "bob", "eve"):
-        cli.ok("create", name)
-    cli.ok("configure", "ann", "--label", "crew", "--label", "night")
-    cli.ok("configure", "bob", "--label", "crew")
+        line.ok("create", name)
+    line.ok("configure", "ann", "--label", "crew", "--label", "night")
+    line.ok("configure", "bob", "--label", "crew")
+
+
+@pytest.fixture
+def crew(cli: Line, made: Made) -> Line:
+    """Return a command line with these agents."""
+    made.begin(cli, "labels", fill)
     return cli
 
 
@@ -91,10 +97,11 @@ def test_one_failure_does_not_stop_the_others(crew: Line) -> None:
 )
 def test_a_label_that_chooses_nothing_is_refused(crew: Line, words: list[str], error: str) -> None:
     """The command ends with exit code 2 and says why; nothing is done."""
-    heads = [len(crew.lines("events", name)) for name in ("ann", "bob")]
+    store = FileStore(crew.root, crew.clock.now)
+    heads = [store.reader(name).head(name) for name in ("ann", "bob")]
     code, _, found = crew(*words)
     assert (code, error in found) == (2, True), found
-    assert [len(crew.lines("events", name)) for name in ("ann", "bob")] == heads
+    assert [store.reader(name).head(name) for name in ("ann", "bob")] == heads
 
 
 @pytest.mark.parametrize("command", LABELLED, ids=[command.name for command in LABELLED])

@@ -26,6 +26,12 @@ def store_of(cli: Line) -> FileStore:
 
 def talk(cli: Line) -> int:
     """Hold a conversation that has the canary in many kinds of records. Return the head."""
+    cli.begin("erased sam", hold_talk)
+    return store_of(cli).reader("sam").head("sam").seq
+
+
+def hold_talk(cli: Line) -> None:
+    """Tell sam the canary, let it remember and answer, and import the canary."""
     said = f"my cat is called {CANARY}"
     cli.script.answers = [
         completion(
@@ -43,7 +49,6 @@ def talk(cli: Line) -> int:
     lines = [{"role": role, "content": said, "time": "2024-01-01"} for role in ("user", "assistant")]
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     cli.ok("import", "sam", str(path))
-    return int(cli.json("agents")[0]["events"])
 
 
 def leftovers(root: Path) -> list[str]:

@@ -15,12 +15,16 @@ SECRET = "XylophoneQuagmire"
 @pytest.fixture
 def fleet(cli: Line) -> Line:
     """Return a command line with four agents; two of them, one deleted, heard the secret."""
-    for name in ("fleet-1", "fleet-2", "fleet-3", "sam"):
-        cli.ok("create", name)
-    for name in ("fleet-1", "fleet-2", "sam"):
-        cli.ok("send", name, f"It is {SECRET}.")
-    cli.ok("send", "fleet-3", "Hello")
-    cli.ok("delete", "fleet-2", "--yes")
+
+    def make(line: Line) -> None:
+        for name in ("fleet-1", "fleet-2", "fleet-3", "sam"):
+            line.ok("create", name)
+        for name in ("fleet-1", "fleet-2", "sam"):
+            line.ok("send", name, f"It is {SECRET}.")
+        line.ok("send", "fleet-3", "Hello")
+        line.ok("delete", "fleet-2", "--yes")
+
+    cli.begin("erased fleet", make)
     return cli
 
 

@@ -22,19 +22,23 @@ def other(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Line:
 @pytest.fixture
 def folder(cli: Line, tmp_path: Path) -> Path:
     """Fill the store with agents of every kind, and return the folder of a backup that does not exist yet."""
-    cli.ok("create", "sam", "--placement", "dedicated")
-    cli.ok("send", "sam", "I sail")
-    cli.ok("fork", "sam", "--new-name", "kid")
-    cli.ok("send", "kid", "I sail too")
-    cli.ok("send", "sam", "And I row")
-    cli.ok("create", "ann", "--placement", "shared")
-    cli.ok("shared", "create", "notes", "Be kind")
-    cli.ok("shared", "attach", "ann", "notes")
-    text = tmp_path / "tides.txt"
-    text.write_text("Twice a day.")
-    cli.ok("load", "ann", str(text), "--source", "handbook")
-    cli.ok("create", "old")
-    cli.ok("delete", "old", "--yes")
+
+    def make(line: Line) -> None:
+        line.ok("create", "sam", "--placement", "dedicated")
+        line.ok("send", "sam", "I sail")
+        line.ok("fork", "sam", "--new-name", "kid")
+        line.ok("send", "kid", "I sail too")
+        line.ok("send", "sam", "And I row")
+        line.ok("create", "ann", "--placement", "shared")
+        line.ok("shared", "create", "notes", "Be kind")
+        line.ok("shared", "attach", "ann", "notes")
+        text = tmp_path / "tides.txt"
+        text.write_text("Twice a day.")
+        line.ok("load", "ann", str(text), "--source", "handbook")
+        line.ok("create", "old")
+        line.ok("delete", "old", "--yes")
+
+    cli.begin("backed up", make)
     return tmp_path / "backup"
 
 

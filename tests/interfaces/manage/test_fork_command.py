@@ -11,10 +11,13 @@ def told(cli: Line, name: str) -> list[str]:
 
 @pytest.fixture
 def sam(cli: Line) -> Line:
-    cli.ok("create", "sam", "--shards", "2")
-    for words in ("one", "two", "three"):
-        cli.script.answers = [says(f"You said {words}.")]
-        cli.ok("send", "sam", words)
+    def make(line: Line) -> None:
+        line.ok("create", "sam", "--shards", "2")
+        for words in ("one", "two", "three"):
+            line.script.answers = [says(f"You said {words}.")]
+            line.ok("send", "sam", words)
+
+    cli.begin("forked sam", make)
     return cli
 
 

@@ -11,9 +11,12 @@ from tests.support.cli.command_line import Line
 
 @pytest.fixture
 def sam(cli: Line) -> Line:
-    cli.ok("send", "sam", "Hi")
-    cli.ok("create", "ann")
-    assert "sam is now called samuel. Its log keeps the name sam" in cli.ok("rename", "sam", "samuel")
+    def make(line: Line) -> None:
+        line.ok("send", "sam", "Hi")
+        line.ok("create", "ann")
+        assert "sam is now called samuel. Its log keeps the name sam" in line.ok("rename", "sam", "samuel")
+
+    cli.begin("renamed sam", make)
     return cli
 
 

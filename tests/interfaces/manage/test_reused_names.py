@@ -18,14 +18,18 @@ def other(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Line:
 @pytest.fixture
 def sam(cli: Line) -> Line:
     """Sam, who was forked as gpt; gpt was told something and deleted."""
-    cli.ok("create", "sam", "--shards", "2")
-    for words in ("one", "two"):
-        cli.script.answers = [says(f"You said {words}.")]
-        cli.ok("send", "sam", words)
-    cli.ok("fork", "sam", "--new-name", "gpt", "--placement", "shared")
-    cli.ok("send", "gpt", "of the first gpt")
-    cli.ok("archive", "insert", "gpt", "The gold is under the oak.")
-    cli.ok("delete", "gpt", "--yes")
+
+    def make(line: Line) -> None:
+        line.ok("create", "sam", "--shards", "2")
+        for words in ("one", "two"):
+            line.script.answers = [says(f"You said {words}.")]
+            line.ok("send", "sam", words)
+        line.ok("fork", "sam", "--new-name", "gpt", "--placement", "shared")
+        line.ok("send", "gpt", "of the first gpt")
+        line.ok("archive", "insert", "gpt", "The gold is under the oak.")
+        line.ok("delete", "gpt", "--yes")
+
+    cli.begin("reused names", make)
     return cli
 
 

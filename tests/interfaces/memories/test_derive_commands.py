@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.cli.command_line import Line, completion, says
+from tests.support.cli.command_line import Line, completion
 
 TALK = (
     ("2024-02-10", "Lea lives in Paris."),
@@ -26,8 +26,7 @@ def sam(cli: Line, tmp_path: Path) -> dict[str, int]:
         json.dumps({"role": "user", "name": "Sam", "content": text, "time": f"{day}T10:00:00Z"}) for day, text in TALK
     ]
     (tmp_path / "talk.jsonl").write_text("\n".join(lines), encoding="utf-8")
-    cli.script.answers = [says("Hello.")]
-    cli.ok("import", "sam", str(tmp_path / "talk.jsonl"))
+    cli.begin("derived", lambda line: line.ok("import", "sam", str(tmp_path / "talk.jsonl")))
     cli.script.answers, cli.script.asked = [], []
     return {row["text"]: row["seq"] for row in cli.lines("events", "sam") if row["type"] == "user_message"}
 

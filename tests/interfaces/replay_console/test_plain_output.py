@@ -20,15 +20,19 @@ from tests.support.cli.command_line import START, Line, completion, says
 @pytest.fixture
 def sam(cli: Line) -> Line:
     """Return an agent that edited its memory, had a failed call, and answered."""
-    edit = ("core_memory_append", {"name": "human", "content": "Sails", "request_heartbeat": True})
-    cli.script.answers = [
-        completion(edit, thought="A sailor!"),
-        completion(("core_memory_replace", {"name": "human", "old_content": "no such", "new_content": "x"})),
-        says("Ahoy."),
-        says("Hello."),
-    ]
-    cli.ok("send", "sam", "I sail", "--model", "script", "--window", "5000")
-    cli.ok("send", "sam", "Hi \x1b[31m[bold]there[/bold]")
+
+    def make(line: Line) -> None:
+        edit = ("core_memory_append", {"name": "human", "content": "Sails", "request_heartbeat": True})
+        line.script.answers = [
+            completion(edit, thought="A sailor!"),
+            completion(("core_memory_replace", {"name": "human", "old_content": "no such", "new_content": "x"})),
+            says("Ahoy."),
+            says("Hello."),
+        ]
+        line.ok("send", "sam", "I sail", "--model", "script", "--window", "5000")
+        line.ok("send", "sam", "Hi \x1b[31m[bold]there[/bold]")
+
+    cli.begin("plain replay", make)
     return cli
 
 

@@ -21,13 +21,19 @@ TOLD = {
 @pytest.fixture
 def fleet(cli: Line, tmp_path: Path) -> Line:
     """Return a command line with three agents; ann has a memory and a document too."""
-    for name, texts in TOLD.items():
-        rows = [{"role": "user", "content": text, "time": f"2026-01-0{n}T10:00:00Z"} for n, text in enumerate(texts, 1)]
-        (tmp_path / name).write_text("\n".join(map(json.dumps, rows)))
-        cli.ok("import", name, str(tmp_path / name))
-    cli.ok("archive", "insert", "ann", "The boat has a berth in Bergen", "--tag", "boats")
-    (tmp_path / "tides.txt").write_text("At spring tide a boat needs a longer rope.")
-    cli.ok("load", "ann", str(tmp_path / "tides.txt"), "--source", "almanac")
+
+    def make(line: Line) -> None:
+        for name, texts in TOLD.items():
+            rows = [
+                {"role": "user", "content": text, "time": f"2026-01-0{n}T10:00:00Z"} for n, text in enumerate(texts, 1)
+            ]
+            (tmp_path / name).write_text("\n".join(map(json.dumps, rows)))
+            line.ok("import", name, str(tmp_path / name))
+        line.ok("archive", "insert", "ann", "The boat has a berth in Bergen", "--tag", "boats")
+        (tmp_path / "tides.txt").write_text("At spring tide a boat needs a longer rope.")
+        line.ok("load", "ann", str(tmp_path / "tides.txt"), "--source", "almanac")
+
+    cli.begin("searched fleet", make)
     return cli
 
 

@@ -14,10 +14,14 @@ NAMES = ("fleet-1", "fleet-2", "fleet-3", "sam")
 @pytest.fixture
 def fleet(cli: Line) -> Line:
     """Return a command line with four agents, of which `fleet-2` talked most."""
-    for name in NAMES:
-        cli.ok("create", name)
-    for name in ("fleet-1", "fleet-2", "fleet-2"):
-        cli.ok("send", name, "Hello")
+
+    def make(line: Line) -> None:
+        for name in NAMES:
+            line.ok("create", name)
+        for name in ("fleet-1", "fleet-2", "fleet-2"):
+            line.ok("send", name, "Hello")
+
+    cli.begin("listed fleet", make)
     return cli
 
 

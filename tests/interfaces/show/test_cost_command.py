@@ -20,14 +20,18 @@ def answer(model: str, prompt: int, cached: int = 0) -> str:
 @pytest.fixture
 def asked(cli: Line) -> Line:
     """Let Sam ask gpt-4o twice and a model without a price once, and let Ann ask gpt-4o on the next day."""
-    cli.script.answers += [
-        answer("gpt-4o-2024-08-06", 1000), answer("gpt-4o-2024-08-06", 2000, 1500), answer("house", 500),
-        answer("gpt-4o", 100),
-    ]  # fmt: skip
-    for _ in range(3):
-        cli.ok("send", "sam", "Hi", "--model", "gpt-4o")
-    cli.world.clock.at += 86_400_000_000
-    cli.ok("send", "ann", "Hi", "--model", "gpt-4o")
+
+    def make(line: Line) -> None:
+        line.script.answers += [
+            answer("gpt-4o-2024-08-06", 1000), answer("gpt-4o-2024-08-06", 2000, 1500), answer("house", 500),
+            answer("gpt-4o", 100),
+        ]  # fmt: skip
+        for _ in range(3):
+            line.ok("send", "sam", "Hi", "--model", "gpt-4o")
+        line.world.clock.at += 86_400_000_000
+        line.ok("send", "ann", "Hi", "--model", "gpt-4o")
+
+    cli.begin("costs", make)
     return cli
 
 

@@ -11,9 +11,13 @@ DOG = "My dog is called Rex"
 @pytest.fixture
 def sam(cli: Line) -> Line:
     """Return an agent that stored two facts, in turns 1 and 2."""
+
+    def make(line: Line) -> None:
+        line.ok("send", "sam", HELLO)
+        line.ok("send", "sam", DOG)
+
     cli.real = True
-    cli.ok("send", "sam", HELLO)
-    cli.ok("send", "sam", DOG)
+    cli.begin("compared", make)
     return cli
 
 

@@ -17,11 +17,15 @@ NAMES = ("fleet-1", "fleet-2", "fleet-3", "sam")
 @pytest.fixture
 def fleet(cli: Line) -> Line:
     """Return a command line with four agents, of which `fleet-2` talked most, and `fleet-3` never."""
-    for name in NAMES:
-        cli.ok("create", name, "--model", "gpt-4o")
-    for name in ("sam", "fleet-1", "fleet-2", "fleet-2"):
-        cli.script.answers = [completion(("send_message", {"message": "Hi."})).replace('"script"', '"gpt-4o"')]
-        cli.ok("send", name, "Hello")
+
+    def make(line: Line) -> None:
+        for name in NAMES:
+            line.ok("create", name, "--model", "gpt-4o")
+        for name in ("sam", "fleet-1", "fleet-2", "fleet-2"):
+            line.script.answers = [completion(("send_message", {"message": "Hi."})).replace('"script"', '"gpt-4o"')]
+            line.ok("send", name, "Hello")
+
+    cli.begin("figures of a fleet", make)
     return cli
 
 

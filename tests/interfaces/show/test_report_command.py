@@ -49,16 +49,20 @@ class Page(HTMLParser):
 @pytest.fixture
 def busy(cli: Line) -> Line:
     """Create two agents; one of them fails in two ways, and changes its memory."""
-    cli.ok("create", "ann")
-    cli.ok("create", "bob", "--model", "script")
-    cli.script.answers += [
-        completion(("core_memory_append", {"name": "human", "content": "Sails", "request_heartbeat": True})),
-        completion(("core_memory_replace", {"name": "human", "old_content": "no such words", "new_content": "x"})),
-        says("Ahoy."),
-    ]
-    cli.ok("send", "bob", "Hi")
-    cli.script.answers.append(ModelError("It is no key.", kind="key"))
-    cli("send", "bob", "Hello?")
+
+    def make(line: Line) -> None:
+        line.ok("create", "ann")
+        line.ok("create", "bob", "--model", "script")
+        line.script.answers += [
+            completion(("core_memory_append", {"name": "human", "content": "Sails", "request_heartbeat": True})),
+            completion(("core_memory_replace", {"name": "human", "old_content": "no such words", "new_content": "x"})),
+            says("Ahoy."),
+        ]
+        line.ok("send", "bob", "Hi")
+        line.script.answers.append(ModelError("It is no key.", kind="key"))
+        line("send", "bob", "Hello?")
+
+    cli.begin("reported agents", make)
     return cli
 
 

@@ -9,10 +9,14 @@ from tests.support.cli.command_line import Line, completion, says
 @pytest.fixture
 def talked(cli: Line) -> Line:
     """Return a store in which sam answered two messages, and edited memory for the first one."""
-    edit = ("core_memory_append", {"name": "human", "content": "Sails", "request_heartbeat": True})
-    cli.script.answers = [completion(edit), says("Ahoy *Chad*."), says("Two.")]
-    cli.ok("send", "sam", "I am Chad,\nand I sail")
-    cli.ok("send", "sam", "Count", "--speaker", "Chad")
+
+    def make(line: Line) -> None:
+        edit = ("core_memory_append", {"name": "human", "content": "Sails", "request_heartbeat": True})
+        line.script.answers = [completion(edit), says("Ahoy *Chad*."), says("Two.")]
+        line.ok("send", "sam", "I am Chad,\nand I sail")
+        line.ok("send", "sam", "Count", "--speaker", "Chad")
+
+    cli.begin("transcripts", make)
     return cli
 
 

@@ -13,9 +13,13 @@ KEYS = {
 @pytest.fixture
 def talked(cli: Line) -> Line:
     """Create two agents; sam answered four times."""
-    for text in ("Hi", "I sail", "What is my name?", "Bye"):
-        cli.ok("send", "sam", text)
-    cli.ok("send", "ann", "Hello")
+
+    def make(line: Line) -> None:
+        for text in ("Hi", "I sail", "What is my name?", "Bye"):
+            line.ok("send", "sam", text)
+        line.ok("send", "ann", "Hello")
+
+    cli.begin("verified agents", make)
     return cli
 
 

@@ -20,16 +20,20 @@ SHARED = ("ann", "ben", "cas", "dan")
 @pytest.fixture
 def fleet(cli: Line) -> Line:
     """Return a command line with agents of one shard; some of their records are sealed."""
-    cli.ok("create", SHARED[0], "--placement", "shared", "--shards", "1")
-    for name in SHARED[1:]:
-        cli.ok("create", name, "--placement", "shared")
-    for name in SHARED:
-        cli.ok("send", name, "Hello")
-    store = FileStore(cli.root, cli.clock.now)
-    log = store.open_partition("shard-000", "test")
-    log.seal()
-    log.close()
-    cli.ok("send", "ben", "Hello again")
+
+    def make(line: Line) -> None:
+        line.ok("create", SHARED[0], "--placement", "shared", "--shards", "1")
+        for name in SHARED[1:]:
+            line.ok("create", name, "--placement", "shared")
+        for name in SHARED:
+            line.ok("send", name, "Hello")
+        store = FileStore(line.root, line.clock.now)
+        log = store.open_partition("shard-000", "test")
+        log.seal()
+        log.close()
+        line.ok("send", "ben", "Hello again")
+
+    cli.begin("verified fleet", make)
     return cli
 
 

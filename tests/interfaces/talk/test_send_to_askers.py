@@ -14,9 +14,13 @@ from tests.support.cli.command_line import Line, completion
 
 def a_group(cli: Line) -> None:
     """Create a group of two agents of the offline model."""
-    for name in ("ann", "bob"):
-        cli.ok("create", name)
-    cli.ok("create", "team", "--group", "round-robin", "--member", "ann", "--member", "bob")
+
+    def make(line: Line) -> None:
+        for name in ("ann", "bob"):
+            line.ok("create", name)
+        line.ok("create", "team", "--group", "round-robin", "--member", "ann", "--member", "bob")
+
+    cli.begin("a group", make)
 
 
 def test_send_prints_what_all_members_of_a_group_say(cli: Line) -> None:

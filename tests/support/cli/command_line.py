@@ -6,7 +6,7 @@ from argparse import ArgumentParser
 from collections.abc import Awaitable, Callable, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 import pytest
@@ -156,6 +156,17 @@ class Line:
         """Access to the web for `everlog load`."""
         self.probe: Probe | None = None
         """Probe of endpoints; None: endpoints are not probed."""
+        self.made: Made | None = None
+        """Stores that were made once; None: each test makes its own."""
+
+    def begin(self, name: str, make: Callable[[Self], object]) -> None:
+        """Fill the store as the commands of `make` do. If an earlier test began with `name`, the store is a copy; then
+        the model has not been asked. A store that has something already is filled by commands.
+        """
+        if self.made is None or self.root.exists():
+            make(self)
+        else:
+            self.made.begin(self, name, make)
 
     def release(self) -> None:
         """Do nothing: no server of this command line has the store open."""
