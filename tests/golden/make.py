@@ -10,7 +10,7 @@ import json
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Collection, Coroutine, Mapping
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -93,8 +93,8 @@ def expectations(store: FileStore) -> dict[str, Any]:
     }
 
 
-def facts(system: LocalSystem, name: str) -> dict[str, Any]:
-    """Return the facts that must stay true of an agent: its chain, its kinds, its last request, its tables."""
+def facts(system: LocalSystem, name: str, tables: Iterable[str] = PROJECTIONS) -> dict[str, Any]:
+    """Return the facts that must stay true of an agent: its chain, its kinds, its last request, these tables."""
     view = system.view(name)
     records = list(view.reader.read(name))
     found: dict[str, Any] = {
@@ -108,7 +108,7 @@ def facts(system: LocalSystem, name: str) -> dict[str, Any]:
         found["request"] = _short(view.request().decode())
     except BadInput:
         found["request"] = None
-    for table in PROJECTIONS:
+    for table in tables:
         found[table] = sorted(map(_plain, view.rows(table)), key=lambda row: json.dumps(row, sort_keys=True))
     view.close()
     return found
