@@ -7,6 +7,7 @@ import pytest
 
 from everlog.store import FileStore
 from tests.support.cli.command_line import Line, completion, says
+from tests.support.seeds import split
 
 NAME = "y\x1b[31m\nqz\u200b"
 RAW = ("\x1b", "\nqz", "\u200b")
@@ -49,7 +50,10 @@ def test_a_table_of_sql_and_a_csv_on_a_terminal_are_escaped(cli: Line) -> None:
     assert NAME in cli.ok("sql", query, "--format", "csv")
 
 
-@pytest.mark.parametrize("name", ["a\nb", "a\tb", "\x1b[31m", "a\x85", "a\u2028b", "--x", "-"])
+@pytest.mark.parametrize(
+    "name",
+    split(["a\nb", "a\tb", "\x1b[31m", "a\x85", "a\u2028b", "--x", "-"], 3, label="names to type", part="commands"),
+)
 def test_a_name_that_cannot_be_typed_is_refused_for_a_new_agent(cli: Line, name: str) -> None:
     """No command makes an agent whose name has a control character or begins with `-`, and nothing is written."""
     cli.ok("create", "sam")

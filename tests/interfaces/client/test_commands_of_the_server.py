@@ -15,6 +15,7 @@ from everlog.interfaces.http.native import agents
 from everlog.store import FileStore
 from tests.support.cli.command_line import Line, Made, says
 from tests.support.http.served_line import ServedLine, served_line
+from tests.support.seeds import few_and_all, pick
 
 
 def fill(line: Line) -> None:
@@ -76,7 +77,10 @@ def on_a_copy(line: ServedLine, folder: Path) -> Line:
     return local
 
 
-def test_listings_and_figures_download_nothing(line: ServedLine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+@pytest.mark.parametrize("count", few_and_all(5, part="commands"))
+def test_listings_and_figures_download_nothing(
+    line: ServedLine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, count: int | None
+):
     """Agents, pressure, costs, the report, models and a search of all agents are what the store says, and no log is
     copied for them.
     """
@@ -88,7 +92,7 @@ def test_listings_and_figures_download_nothing(line: ServedLine, monkeypatch: py
     )  # fmt: skip
     local = on_a_copy(line, tmp_path / "copy")
     no_download(monkeypatch)
-    for words in commands:
+    for words in pick(commands, count, label="listings of a server"):
         there, here = line.json(*words), local.json(*words)
         if words[0] == "report":
             there, here = ({**shape, "as_of": ""} for shape in (there, here))

@@ -3,6 +3,7 @@
 import asyncio
 from pathlib import Path
 
+import pytest
 from hypothesis import strategies as st
 
 from everlog.interfaces.common.error_output import sanitize
@@ -12,6 +13,7 @@ from tests.support.http.hostile_texts import HOSTILE
 from tests.support.http.parsed_page import ParsedPage
 from tests.support.http.served_store import served
 from tests.support.law import law
+from tests.support.seeds import few_and_all, pick
 
 TABS = (
     "",
@@ -40,15 +42,17 @@ def test_a_name_survives_its_address(name):
     assert all(sign.isalnum() or sign in "-_~" for sign in part)
 
 
-def test_hostile_words_are_text_on_every_page(tmp_path: Path) -> None:
+@pytest.mark.parametrize("count", few_and_all(24, part="commands"))
+def test_hostile_words_are_text_on_every_page(tmp_path: Path, count: int | None) -> None:
     """Every attack, as a message, a thought, a reply, an argument, a result and a memory, is shown as it was said on
     each page, with what hides in it written out, and no page has a tag that the templates do not write.
     """
-    edits = [("core_memory_append", {"label": "human", "content": text, "request_heartbeat": True}) for text in HOSTILE]
+    hostile = pick(HOSTILE, count, label="attacks on pages")
+    edits = [("core_memory_append", {"label": "human", "content": text, "request_heartbeat": True}) for text in hostile]
     batches = [edits[at : at + 12] for at in range(0, len(edits), 12)]
     script = Script([
         *(answer for batch in batches for answer in (completion(*batch, thought=batch[0][1]["content"]), says("Yes."))),
-        *(says(text, thought=text) for text in HOSTILE),
+        *(says(text, thought=text) for text in hostile),
     ])  # fmt: skip
 
     async def main() -> None:
@@ -59,7 +63,7 @@ def test_hostile_words_are_text_on_every_page(tmp_path: Path) -> None:
                 await agent.ask("Remember.")
             memory = (await server.call("GET", "/agents/sam/blocks"))["blocks"]
             human = next(block for block in memory if block["label"] == "human")
-            assert sum(sanitize(text).strip() in sanitize(human["value"]) for text in HOSTILE) > len(HOSTILE) * 0.9
+            assert sum(sanitize(text).strip() in sanitize(human["value"]) for text in hostile) > len(hostile) * 0.9
             records = (await server.call("GET", "/agents/sam/records?limit=500"))["records"]
             answer = [one["seq"] for one in records if one["type"] == "message_sent"][-1]
             for tab in TABS:
@@ -70,7 +74,7 @@ def test_hostile_words_are_text_on_every_page(tmp_path: Path) -> None:
             block = ParsedPage((await server.client.get("/console/a/sam/memory/human")).text)
             for line in sanitize(human["value"]).split("\n"):
                 assert line.strip() in block.text
-            said = [text for text in HOSTILE if text.strip()]
+            said = [text for text in hostile if text.strip()]
             for batch in (said[at : at + 20] for at in range(0, len(said), 20)):
                 for text in batch:
                     await agent.ask(text)
