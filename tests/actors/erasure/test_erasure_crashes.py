@@ -4,6 +4,7 @@ import asyncio
 from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -80,6 +81,23 @@ def holding(disk: FaultyDisk, phrase: str) -> list[str]:
     return found
 
 
+class Told(NamedTuple):
+    """A store whose agents say the secret, and the same store after the erasure of the secret."""
+
+    before: FaultyDisk
+    after: FaultyDisk
+
+
+@pytest.fixture(scope="module")
+def told() -> Told:
+    """Return the store; tests change copies."""
+    before = FaultyDisk()
+    tell(before)
+    after = before.killed()
+    assert erase(FileStore(ROOT, CLOCK.now, disk=after), SECRET) > 10
+    return Told(before, after)
+
+
 def assert_gone(disk: FaultyDisk, store: FileStore) -> None:
     assert holding(disk, SECRET) == holding(disk, EARLIER) == []
     assert check_moves(store) == []
@@ -88,25 +106,21 @@ def assert_gone(disk: FaultyDisk, store: FileStore) -> None:
 
 
 @pytest.mark.parametrize("count", few_and_all(2, part="commands"))
-def test_p18_the_same_erasure_after_a_crash_at_any_step_leaves_no_copy(count: int | None) -> None:
+def test_p18_the_same_erasure_after_a_crash_at_any_step_leaves_no_copy(told: Told, count: int | None) -> None:
     """After a kill or a power loss at a change of the disk, the same erasure removes every copy from every stream, and
     what an earlier erasure had removed stays gone at every moment.
     """
-    told = FaultyDisk()
-    tell(told)
-    assert holding(told, SECRET) and not holding(told, EARLIER)
-    whole = told.killed()
-    assert erase(FileStore(ROOT, CLOCK.now, disk=whole), SECRET) > 10
-    assert_gone(whole, FileStore(ROOT, CLOCK.now, disk=whole))
-    changes = [step for step in range(len(whole.log)) if whole.log[step][0] in CHANGES]
+    assert holding(told.before, SECRET) and not holding(told.before, EARLIER)
+    assert_gone(told.after, FileStore(ROOT, CLOCK.now, disk=told.after))
+    changes = [step for step, (what, *_) in enumerate(told.after.log) if what in CHANGES]
     assert len(changes) > 80
     for step in pick(changes, count, label="steps of an erasure with all that followed"):
-        check_crash_at(told, step)
+        check_crash_at(told.before, step)
 
 
-def check_crash_at(told: FaultyDisk, step: int) -> None:
+def check_crash_at(before: FaultyDisk, step: int) -> None:
     """Erase the secret with a crash at a step, then once more, and check that no copy is left."""
-    crashing = told.killed()
+    crashing = before.killed()
     crashing.crash_at = step
     with pytest.raises(Crash):
         erase(FileStore(ROOT, CLOCK.now, disk=crashing), SECRET)
@@ -118,14 +132,11 @@ def check_crash_at(told: FaultyDisk, step: int) -> None:
     assert_gone(disk, store)
 
 
-def test_p18_files_that_the_last_step_replaced_are_removed_by_the_same_erasure() -> None:
+def test_p18_files_that_the_last_step_replaced_are_removed_by_the_same_erasure(told: Told) -> None:
     """After a crash between the last manifest and the removal of the files that it replaced, no record is left to
     erase; the same erasure removes the files all the same.
     """
-    told = FaultyDisk()
-    tell(told)
-    whole = told.killed()
-    erase(FileStore(ROOT, CLOCK.now, disk=whole), SECRET)
-    published = [step for step, (what, name) in enumerate(whole.log) if what == "remove" and "manifest" in str(name)]
-    last = max(step for step in published if str(whole.log[step][1]).endswith(".tmp"))
-    check_crash_at(told, last)
+    log = told.after.log
+    published = [step for step, (what, name) in enumerate(log) if what == "remove" and "manifest" in str(name)]
+    last = max(step for step in published if str(log[step][1]).endswith(".tmp"))
+    check_crash_at(told.before, last)

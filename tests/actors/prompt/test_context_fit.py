@@ -74,7 +74,7 @@ def test_a_cut_never_parts_a_call_from_its_result() -> None:
     """For any end of a summary, the requests after it are well-formed."""
     world = answering()
     search = completion(calls=[("conversation_search", {"query": "sea", "request_heartbeat": True})])
-    for number in range(25):
+    for number in range(15):
         world.model.lines = [lambda request: counted(request, search)]
         told(world, f"{number}: {LONG}")
     fits(world)

@@ -122,7 +122,7 @@ def _hidden(seed: int) -> tuple[World, int, list[int]] | None:
     return None
 
 
-@pytest.mark.parametrize("seed", some(3, 12, "erased"))
+@pytest.mark.parametrize("seed", some(2, 12, "erased"))
 def test_no_erased_record_causes_a_mismatch(seed: int) -> None:
     """After erasing random ranges of a random agent's records, no call is a mismatch, and each has a verdict."""
     world = lived(seed)
@@ -139,7 +139,7 @@ def test_no_erased_record_causes_a_mismatch(seed: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "kind", split(sorted({record.type for record in conversed().log()}), 4, label="erased kinds", part="agents")
+    "kind", split(sorted({record.type for record in conversed().log()}), 3, label="erased kinds", part="agents")
 )
 def test_no_erased_kind_causes_a_mismatch(kind: str, world: World) -> None:
     """Erasing the first record of a kind, the last, or all of them is no fault."""
