@@ -217,7 +217,7 @@ def followed(alias: str, merges: dict[str, str]) -> str:
     return name
 
 
-@law(logs(), few=8, many=1000)
+@law(logs(), few=4, many=1000)
 def test_derived_memories_are_the_fold_of_the_records(records: list[Record]) -> None:
     """As of each of some seqs: believed facts, ends, outdated records, names and items of plans equal the folds."""
     with Projections() as engine:

@@ -258,7 +258,7 @@ def test_sealing_changes_no_page(tmp_path: Path) -> None:
 
     async def main() -> None:
         head = await lived(tmp_path)
-        moments = ["", *(f"?as_of={seq}" for seq in range(1, head + 1, 23))]
+        moments = ["", *(f"?as_of={seq}" for seq in range(1, head + 1, 61))]
         paths = [f"/console/a/sam{tab}{moment}" for moment in moments for tab in ("", "/memory")]
         block = "/console/a/sam/memory/human"
         paths += ["/console/a/sam/chat", block, f"{block}?as_of={head // 2}"]

@@ -177,7 +177,7 @@ def moments(count: int | None, *, erase: bool) -> Iterator[tuple[FaultyDisk, lis
         yield disk, before
 
 
-@pytest.mark.parametrize("count", few_and_all(8, part="storage"))
+@pytest.mark.parametrize("count", few_and_all(4, part="storage"))
 def test_p19_a_crash_at_any_step_of_sealing_loses_and_doubles_nothing(count: int | None) -> None:
     """After a kill or a power loss at an operation, reads are unchanged, with and without a new owner, and the log can
     be sealed.
@@ -194,7 +194,7 @@ def test_p19_a_crash_at_any_step_of_sealing_loses_and_doubles_nothing(count: int
             assert report.ok and not report.notes
 
 
-@pytest.mark.parametrize("count", few_and_all(8, part="storage"))
+@pytest.mark.parametrize("count", few_and_all(4, part="storage"))
 def test_p18_after_a_crash_at_any_step_the_next_owner_has_erased(count: int | None) -> None:
     """After a crash at any operation, opening the log leaves tombstones, and no file with the erased content."""
     for disk, _ in moments(count, erase=True):
