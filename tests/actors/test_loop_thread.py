@@ -89,6 +89,7 @@ def test_ctrl_c_before_the_work_could_begin_does_not_wait_for_ever() -> None:
             with pytest.raises(KeyboardInterrupt):
                 loop.start(busy())
                 loop.run(one())
+            pressed.set()  # Ctrl-C may have come before the wait
             loop._wait = original
     finally:
         signal.signal(signal.SIGINT, before)
