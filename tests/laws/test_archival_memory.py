@@ -113,7 +113,7 @@ def shown(engine: Projections, as_of: int) -> list[Folded]:
     ]
 
 
-@law(histories(), st.data(), few=6, many=240)
+@law(histories(), st.data(), few=3, many=240)
 def test_the_projection_is_the_fold(records: list[Record], data: st.DataObject) -> None:
     """The rows are equal now and as of any seq, loaded at once or record by record."""
     cut = data.draw(st.integers(1, len(records)))
@@ -124,7 +124,7 @@ def test_the_projection_is_the_fold(records: list[Record], data: st.DataObject) 
         assert shown(whole, cut) == fold(records[:cut])
 
 
-@law(histories(), st.data(), few=6, many=240)
+@law(histories(), st.data(), few=3, many=240)
 def test_searches_find_the_same_as_a_scan(records: list[Record], data: st.DataObject) -> None:
     """Lookups by id and by whole text, lists and searches by words agree with a scan under every filter; pages are
     parts of one list.
@@ -169,7 +169,7 @@ def test_searches_find_the_same_as_a_scan(records: list[Record], data: st.DataOb
 
 
 @law(
-    st.lists(st.tuples(st.integers(0, 4), st.sampled_from(["books", "notes"])), max_size=12), st.data(), few=6, many=160
+    st.lists(st.tuples(st.integers(0, 4), st.sampled_from(["books", "notes"])), max_size=12), st.data(), few=3, many=160
 )
 def test_the_sources_that_are_searched_are_those_of_the_projection(
     changes: list[tuple[int, str]], data: st.DataObject

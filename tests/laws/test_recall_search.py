@@ -81,7 +81,7 @@ def _life(records: list[Record], as_of: int, said: list[Message]) -> bool:
     return any(born < one.seq <= as_of for one in said)
 
 
-@law(LIVES, QUERIES, st.data(), few=5, many=120)
+@law(LIVES, QUERIES, st.data(), few=3, many=120)
 def test_the_ranking_is_that_of_the_reference_as_of_any_record(life, query, data):
     """The ranking is equal after a search between two additions, as of any seq, with and without meanings and a role.
 
@@ -106,7 +106,7 @@ def test_the_ranking_is_that_of_the_reference_as_of_any_record(life, query, data
                 assert close(came, ranked(known, text, roles=roles, meanings=meanings)), (roles, meanings)
 
 
-@law(LIVES, QUERIES, st.data(), few=5, many=120)
+@law(LIVES, QUERIES, st.data(), few=3, many=120)
 def test_later_records_never_change_search_results(life, query, data):
     """A search as of a seq finds the same results, with the same scores, in an engine without the later records."""
     records, said = lived(life)
@@ -124,7 +124,7 @@ def day(time: int) -> str:
     return datetime.fromtimestamp(time / 1_000_000, UTC).date().isoformat()
 
 
-@law(LIVES, st.data(), few=5, many=120)
+@law(LIVES, st.data(), few=3, many=120)
 def test_days_find_what_a_plain_filter_finds(life, data):
     """A search by days, as of any seq, has the messages of those days in the incarnation of that seq, in order; each
     page has the total, also one beyond the end.

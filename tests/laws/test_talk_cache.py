@@ -20,7 +20,7 @@ def found(engine: Projections, name: str, as_of: int) -> list[dict]:
     return list(RecallSearch(engine, name, as_of).recall("sail boat cake", 0, 100))
 
 
-@law(st.lists(LIVES, min_size=3, max_size=3), st.data(), few=5, many=80)
+@law(st.lists(LIVES, min_size=3, max_size=3), st.data(), few=3, many=80)
 def test_a_cache_of_any_size_changes_no_answer(lives, data):
     """Searches of several agents as of any moments and incarnations, between additions, find the same with a cache that
     keeps everything, with one that keeps one talk only, and with a new engine.

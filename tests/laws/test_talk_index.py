@@ -52,7 +52,7 @@ def facts(view: TalkView) -> dict[str, object]:
     }
 
 
-@law(st.lists(SAID, max_size=12), st.data(), few=10, many=200)
+@law(st.lists(SAID, max_size=12), st.data(), few=6, many=200)
 def test_a_view_of_the_first_messages_is_that_of_an_index_without_the_others(life, data):
     """A view of the first n messages of an index, which was filled in any steps, equals the whole of an index that was
     given these n at once.
@@ -69,7 +69,7 @@ def test_a_view_of_the_first_messages_is_that_of_an_index_without_the_others(lif
         assert facts(view) == facts(alone.view())
 
 
-@law(st.lists(SAID, max_size=12), few=10, many=200)
+@law(st.lists(SAID, max_size=12), few=6, many=200)
 def test_postings_count_the_stems_of_each_passage(life):
     """Postings, lengths, links and names are those that a plain count of each passage gives."""
     said = uttered(life)

@@ -9,7 +9,7 @@ CHUNK = 20
 SEEDS = 2000
 
 
-@pytest.mark.parametrize("seed", seeds(8, label="rot", below=SEEDS))
+@pytest.mark.parametrize("seed", seeds(5, label="rot", below=SEEDS))
 def test_rot_is_never_taken_for_data(seed: int) -> None:
     """After any bit of any file has changed, a read gives the same records or an error, and an error changes no
     file.

@@ -22,7 +22,7 @@ def assert_found_out(guard: str, seeds: int) -> None:
         )
 
 
-@pytest.mark.parametrize("guard", split(COMMON, 3, label="guards of the store", part="simulation"))
+@pytest.mark.parametrize("guard", split(COMMON, 2, label="guards of the store", part="simulation"))
 def test_a_seed_finds_out_that_a_guard_is_missing(guard: str) -> None:
     """With the guard the seed passes, without it the seed fails."""
     assert_found_out(guard, NEARBY)

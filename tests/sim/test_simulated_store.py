@@ -21,7 +21,7 @@ WORLDS = 30
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.mark.parametrize("seed", seeds(25, label="simulation", below=SEEDS))
+@pytest.mark.parametrize("seed", seeds(15, label="simulation", below=SEEDS))
 def test_no_seed_breaks_a_promise(seed: int) -> None:
     """In no simulated world is anything lost, invented, out of order, acknowledged twice or refused without reason."""
     simulate(seed)
@@ -37,7 +37,7 @@ def test_no_seed_of_many_breaks_a_promise(first: int) -> None:
 
 
 @pytest.mark.parametrize("scenario", [beginning, sealing, meeting])
-@pytest.mark.parametrize("seed", seeds(8, label="scenarios", below=SEEDS_OTHER))
+@pytest.mark.parametrize("seed", seeds(5, label="scenarios", below=SEEDS_OTHER))
 def test_no_scenario_breaks_a_promise(scenario: Callable[[int], World], seed: int) -> None:
     """The promises hold where many processes make the store at once, where owners seal until the power fails, and where
     owners meet.

@@ -31,7 +31,7 @@ def human(view: AgentView) -> str:
     return next(str(row["value"]) for row in view.rows("core_memory") if row["label"] == "human")
 
 
-@pytest.mark.parametrize("count", few_and_all(8, part="agents"))
+@pytest.mark.parametrize("count", few_and_all(4, part="agents"))
 def test_a_view_reads_only_records_up_to_its_moment(world: World, count: int | None) -> None:
     """Every read of a view that was opened as of a seq uses only the records up to that seq, and equals a read of the
     past from a view of the head.

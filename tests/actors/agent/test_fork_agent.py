@@ -51,7 +51,7 @@ def seen(post: Post) -> tuple[Sequence[str], int, int]:
     return (tuple(post.sent), len(post.alarms), post.looked)
 
 
-@pytest.mark.parametrize("count", few_and_all(4, part="agents"))
+@pytest.mark.parametrize("count", few_and_all(3, part="agents"))
 def test_a_fork_at_any_record_is_whole_runs_nothing_again_and_continues(
     whole: World, post: Post, count: int | None
 ) -> None:

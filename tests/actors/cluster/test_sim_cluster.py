@@ -19,7 +19,7 @@ NEARBY = 30
 """Further seeds that are tried when a code change has altered the world of the recorded seed."""
 
 
-@pytest.mark.parametrize("seed", seeds(12, label="hosts", below=SEEDS))
+@pytest.mark.parametrize("seed", seeds(8, label="hosts", below=SEEDS))
 def test_no_seed_breaks_a_promise(seed: int) -> None:
     """After any crashes no input is lost or processed twice, each caller gets its turn, and heartbeats are those
     due.
@@ -88,7 +88,7 @@ def test_a_seed_reproduces() -> None:
     assert [first.log(name) for name in AGENTS] == [again.log(name) for name in AGENTS]
 
 
-@pytest.mark.parametrize("guard", split([*BREAKS], 4, label="guards of hosts", part="hosts"))
+@pytest.mark.parametrize("guard", split([*BREAKS], 2, label="guards of hosts", part="hosts"))
 def test_a_seed_detects_a_missing_guard(guard: str) -> None:
     """A world with all guards passes, and the same world without one guard fails."""
     seed = BREAKS[guard][0]

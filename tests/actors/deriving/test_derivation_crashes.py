@@ -76,7 +76,7 @@ class Life:
 
 
 @pytest.mark.parametrize("by", ["rules", "model"])
-@pytest.mark.parametrize("count", few_and_all(6, part="agents"))
+@pytest.mark.parametrize("count", few_and_all(3, part="agents"))
 def test_a_derivation_that_is_killed_at_any_step_ends_as_an_undisturbed_one(by: str, count: int | None) -> None:
     """Rows of facts, cursors, sources and names are equal, row for row; a recorded answer is not asked for again."""
     disk, _ = begun()

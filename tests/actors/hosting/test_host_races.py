@@ -45,7 +45,7 @@ async def hosted(home: Home, **options: Any) -> Host:
     return Host("sam", home.runtime._system_of, **{"idle_s": 5, **options})
 
 
-@pytest.mark.parametrize("after", split(range(12), 4, label="the worker stops", part="hosts"))
+@pytest.mark.parametrize("after", split(range(12), 2, label="the worker stops", part="hosts"))
 def test_a_turn_that_begins_as_the_worker_stops_runs(after: int) -> None:
     """An input that arrives any number of event-loop rounds after the first one is answered, and its caller gets the
     end of its turn.

@@ -213,7 +213,7 @@ def test_an_agent_with_a_thousand_messages_does_not_starve_the_others() -> None:
     run_plain(main)
 
 
-@pytest.mark.parametrize("after", split(range(10), 3, label="the end", part="hosts"))
+@pytest.mark.parametrize("after", split(range(10), 2, label="the end", part="hosts"))
 def test_a_message_during_deletion_is_answered_or_refused(after: int) -> None:
     """A message that is sent while the agent is deleted is either answered before the deletion or fails; it is never
     written after the deletion.
@@ -236,7 +236,7 @@ def test_a_message_during_deletion_is_answered_or_refused(after: int) -> None:
     run_plain(main)
 
 
-@pytest.mark.parametrize("after", split(range(14), 4, label="on its way out", part="hosts"))
+@pytest.mark.parametrize("after", split(range(14), 2, label="on its way out", part="hosts"))
 def test_a_message_during_unloading_is_answered(after: int) -> None:
     """A message that arrives while the shard unloads is answered once; the log has one owner at any moment."""
 

@@ -35,7 +35,7 @@ def expected(engine: Projections, as_of: int = HEAD) -> list[str]:
     return texts(row for row in rows if row["state"] in OPEN)
 
 
-@law(LIVES, st.data(), few=4, many=300)
+@law(LIVES, st.data(), few=2, many=300)
 def test_unfinished_messages_are_rows_of_all_messages(records: list[Record], data: st.DataObject) -> None:
     """Loaded or resumed from a state at any record, now or as of any record, and with later records added."""
     as_of = data.draw(st.integers(1, len(records)))
@@ -50,7 +50,7 @@ def test_unfinished_messages_are_rows_of_all_messages(records: list[Record], dat
         assert unfinished(engine) == expected(whole)
 
 
-@law(LIVES, st.data(), few=4, many=300)
+@law(LIVES, st.data(), few=2, many=300)
 def test_open_messages_are_kept_from_record_to_record(records: list[Record], data: st.DataObject) -> None:
     """A host that begins with the first record, or with the rows at any record, has the rows of the projection."""
     assume(not any(is_erased(record.payload) for record in records))  # what is written is not erased yet
@@ -66,7 +66,7 @@ def test_open_messages_are_kept_from_record_to_record(records: list[Record], dat
         assert texts(kept.rows(turns)) == texts(later.rows(turns)) == unfinished(engine, end)
 
 
-@law(LIVES, st.data(), few=4, many=300)
+@law(LIVES, st.data(), few=2, many=300)
 def test_message_limits_are_columns_of_all_messages(records: list[Record], data: st.DataObject) -> None:
     """Messages that were copied by a fork apart, whose answers are those of the parent."""
     as_of = data.draw(st.integers(1, len(records)))

@@ -132,7 +132,7 @@ RERUNS: list[tuple[dict[str, Any], Callable[[World], None]]] = [
 
 
 @pytest.mark.parametrize(("what", "then"), RERUNS, ids=["live", "recorded", "live-tools-sealed"])
-@pytest.mark.parametrize("count", few_and_all(4, part="agents"))
+@pytest.mark.parametrize("count", few_and_all(2, part="agents"))
 def test_opening_the_fork_after_a_kill_runs_nothing_of_the_rerun(
     what: dict[str, Any], then: Callable[[World], None], count: int | None
 ) -> None:

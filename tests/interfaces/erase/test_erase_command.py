@@ -92,7 +92,7 @@ def cut(cli: Line) -> None:
     assert list(cli.root.rglob("*.cut"))
 
 
-@pytest.mark.parametrize("prepare", split([unsealed, sealed, compacted, cut], 2, label="files", part="commands"))
+@pytest.mark.parametrize("prepare", split([unsealed, sealed, compacted, cut], 1, label="files", part="commands"))
 def test_nothing_is_left_in_any_file(cli: Line, prepare):
     """After an erasure, no byte below the store has the content in any file format of the log, and the log is whole."""
     talk(cli)

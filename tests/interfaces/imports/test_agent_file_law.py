@@ -118,7 +118,7 @@ BLOCKS = st.dictionaries(
 )
 
 
-@law(st.lists(SAID, max_size=8), BLOCKS, few=4, many=400)
+@law(st.lists(SAID, max_size=8), BLOCKS, few=2, many=400)
 def test_any_words_and_blocks_come_back(said: list[tuple[bool, str, str, int]], blocks: Any) -> None:
     """Any words of any time come back as they were, also those that look like messages of a system."""
     world = World()

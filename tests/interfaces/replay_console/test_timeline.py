@@ -24,7 +24,7 @@ def told(story: ReplayTimeline, seq: int) -> tuple[Any, ...]:
     return gauge.tokens, gauge.window, gauge.fraction, gauge.warned, gauge.summary_seq
 
 
-@law(LOGS, few=5, many=100)
+@law(LOGS, few=3, many=100)
 def test_the_gauge_is_the_memory_pressure(records: list[Record]) -> None:
     """As of every record, tokens, window, warning mark, warning and last summary equal those of the projection."""
     with Past(records) as past:
@@ -37,7 +37,7 @@ def test_the_gauge_is_the_memory_pressure(records: list[Record]) -> None:
         }
 
 
-@law(LOGS, few=5, many=100)
+@law(LOGS, few=3, many=100)
 def test_the_blocks_are_core_memory(records: list[Record]) -> None:
     """As of every record, each block, its value and the event that wrote it equal those of the projection."""
     with Past(records) as past:
@@ -49,7 +49,7 @@ def test_the_blocks_are_core_memory(records: list[Record]) -> None:
             assert {edit.label: (edit.value, edit.seq) for edit in story.blocks(seq)} == known
 
 
-@law(LOGS, st.data(), few=5, many=100)
+@law(LOGS, st.data(), few=3, many=100)
 def test_a_story_that_grew_equals_the_story_loaded_at_once(records: list[Record], data: st.DataObject) -> None:
     """A story that grew by a few records at a time equals the story that was loaded at once."""
     whole = story_of(records)

@@ -165,7 +165,7 @@ WRITES = [
 ]
 
 
-@pytest.mark.parametrize("query", split(WRITES, 8, label="statements that write", part="commands"))
+@pytest.mark.parametrize("query", split(WRITES, 4, label="statements that write", part="commands"))
 def test_statements_that_write_are_refused(fleet: Line, tmp_path: Path, query: str) -> None:
     """The error is one clear paragraph with exit code 1, and no file changes."""
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}

@@ -110,7 +110,7 @@ def check_later_part(world: World, late: Sequence[TraceSpan], at: int) -> None:
     assert list(spans_of("sam", records[first:], config=config, within=TimeSpan(at + 1, None))) == late
 
 
-@pytest.mark.parametrize("seed", split(range(40), 3, label="traces", part="laws"))
+@pytest.mark.parametrize("seed", split(range(40), 2, label="traces", part="laws"))
 def test_spans_are_what_the_log_says(seed: int) -> None:
     """Every finished turn, model call and function has one span with the right parent, times, tokens and outcome; the
     same records give the same spans, and a division in time divides the spans.
@@ -118,13 +118,13 @@ def test_spans_are_what_the_log_says(seed: int) -> None:
     check(lived(seed)[0], seed)
 
 
-@pytest.mark.parametrize("seed", split(range(40), 3, label="traces of edited agents", part="laws"))
+@pytest.mark.parametrize("seed", split(range(40), 2, label="traces of edited agents", part="laws"))
 def test_spans_of_an_agent_whose_past_was_edited(seed: int) -> None:
     """The same holds with undone turns, imports, summaries and an earlier agent of the name."""
     check(edited(seed), seed)
 
 
-@pytest.mark.parametrize("seed", split(range(20), 2, label="words in traces", part="laws"))
+@pytest.mark.parametrize("seed", split(range(20), 1, label="words in traces", part="laws"))
 def test_words_are_in_traces_only_if_asked_for(seed: int) -> None:
     """No text of a message, thought, argument or result is in a span without `content`, and all said is with it."""
     world, _ = lived(seed)

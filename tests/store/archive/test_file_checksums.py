@@ -33,7 +33,7 @@ def faults_of(archive: Archive) -> list[str]:
         return [str(error)]
 
 
-@pytest.mark.parametrize("count", few_and_all(6, part="damage"))
+@pytest.mark.parametrize("count", few_and_all(4, part="damage"))
 def test_a_flipped_bit_in_a_file_of_the_index_is_found(table: Path, count: int | None) -> None:
     """Each flipped bit of each data file is a finding of the check or an error, and an error of a search in a new
     process; the rebuild cures it.

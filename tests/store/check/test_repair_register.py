@@ -282,7 +282,7 @@ def test_an_interrupted_move_is_left_to_the_next_opening() -> None:
     assert begun(disk).partition_of("sam") == "shard-000" and faults(begun(disk)) == []
 
 
-@pytest.mark.parametrize("count", few_and_all(20, part="storage"))
+@pytest.mark.parametrize("count", few_and_all(10, part="storage"))
 def test_a_repair_that_crashed_anywhere_is_finished_by_the_same_call(count: int | None) -> None:
     """After a crash before any change of the disk, of the process or of the machine, the same repair ends as one that
     was not interrupted.

@@ -99,7 +99,7 @@ def assert_tail_is_cut(disk: FaultyDisk, whole: bytes, offset: int, before: list
     assert check(partition_on(disk)).ok
 
 
-@pytest.mark.parametrize("count", few_and_all(40, part="storage"))
+@pytest.mark.parametrize("count", few_and_all(20, part="storage"))
 @pytest.mark.parametrize("number", range(3), ids=FILES)
 def test_p4_every_bit_of_every_header_and_some_of_every_body(number: int, count: int | None) -> None:
     """A flipped bit is an error that names its place and changes nothing; in the last frame it is a torn tail."""

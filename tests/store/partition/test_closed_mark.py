@@ -77,7 +77,7 @@ def test_the_loss_of_every_commit_is_an_error_and_no_new_beginning(
         store.open("sam", "after")
 
 
-@pytest.mark.parametrize("count", few_and_all(40, part="storage"))
+@pytest.mark.parametrize("count", few_and_all(20, part="storage"))
 def test_any_damage_of_the_last_frame_is_loss_and_never_a_torn_write(
     store: FileStore, where: Partition, filled: list[list[Record]], open_path: OpenPath, count: int | None
 ) -> None:
@@ -137,7 +137,7 @@ def test_a_sealed_file_makes_the_mark_void_and_the_next_close_removes_it(
     assert check(where).ok
 
 
-@pytest.mark.parametrize("count", few_and_all(60, part="storage"))
+@pytest.mark.parametrize("count", few_and_all(30, part="storage"))
 def test_an_invalid_mark_is_a_note_and_never_an_error(
     store: FileStore, where: Partition, filled: list[list[Record]], count: int | None
 ) -> None:

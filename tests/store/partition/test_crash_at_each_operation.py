@@ -170,7 +170,7 @@ def test_p2_a_crash_anywhere_in_recovery_can_be_recovered(tmp_path: Path) -> Non
         assert check(after.partition(log.partition)).ok
 
 
-@pytest.mark.parametrize("seed", split(range(300), 40, label="power losses", part="storage"))
+@pytest.mark.parametrize("seed", split(range(300), 20, label="power losses", part="storage"))
 def test_p1_what_was_acknowledged_survives_a_power_loss_at_any_operation(seed: int) -> None:
     """After any loss of unsynced bytes, the next owner finds each acknowledged commit, and no half commit."""
     chance = random.Random(seed)

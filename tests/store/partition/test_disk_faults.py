@@ -155,7 +155,7 @@ def broken_from(operation: int, name: str) -> User:
     return user
 
 
-@pytest.mark.parametrize("count", few_and_all(20, part="storage"))
+@pytest.mark.parametrize("count", few_and_all(10, part="storage"))
 @pytest.mark.parametrize("name", WRONG)
 def test_p10_every_disk_failure_is_clean_and_heals(name: str, count: int | None) -> None:
     """From any operation on, errors name path and cure, no commit is incomplete or lost, and no manual step is

@@ -140,7 +140,7 @@ def test_p7_a_fenced_roll_publishes_nothing(store: FileStore, where: Partition) 
     assert check(where).commits == 2
 
 
-@pytest.mark.parametrize("moment", split(range(1, 40), 12, label="take over", part="storage"))
+@pytest.mark.parametrize("moment", split(range(1, 40), 6, label="take over", part="storage"))
 def test_p7_a_take_over_at_any_step_of_an_append_loses_nothing_acknowledged(moment: int) -> None:
     """If a take-over happens before any operation of an append, the new owner has each acknowledged commit."""
     disk = FaultyDisk()

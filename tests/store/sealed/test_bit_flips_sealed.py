@@ -65,7 +65,7 @@ def assert_never_wrong(disk: FaultyDisk, path: Path, right: dict[str, list | str
     return any(isinstance(answer, str) for answer, _ in answers)
 
 
-@pytest.mark.parametrize("count", few_and_all(60, part="storage"))
+@pytest.mark.parametrize("count", few_and_all(30, part="storage"))
 def test_p4_a_flipped_bit_in_a_sealed_segment_is_never_read_as_data(sealed: FaultyDisk, count: int | None) -> None:
     """With any of many single bits flipped, no read returns other records: it raises CorruptLog, and no byte
     changes.

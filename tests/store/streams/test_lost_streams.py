@@ -114,7 +114,7 @@ def test_a_mark_that_cannot_be_removed_fails_no_append() -> None:
 
 
 @pytest.mark.parametrize("how", ["dedicated", "shared", "fork", "move"])
-@pytest.mark.parametrize("count", few_and_all(25, part="storage"))
+@pytest.mark.parametrize("count", few_and_all(12, part="storage"))
 def test_a_creation_that_crashed_anywhere_is_finished_or_was_acknowledged(how: str, count: int | None) -> None:
     """After a crash before any operation of a creation, the same calls finish it: only a lost record is a loss."""
 

@@ -158,7 +158,7 @@ def crashes(route: list[str], words: dict[int, list[Draft]], count: int | None =
         yield disk.killed()
 
 
-@pytest.mark.parametrize("count", few_and_all(16, part="storage"))
+@pytest.mark.parametrize("count", few_and_all(8, part="storage"))
 def test_a_journey_that_ended_anywhere_is_finished(count: int | None) -> None:
     """After a crash at an operation all records are there, and the next owner reaches the uninterrupted result."""
     route = ROUTE[:3]
