@@ -22,14 +22,18 @@ def family(cli: Line) -> int:
     """Create Sam, Tom (a fork of Sam), Ann (a fork of Tom), and Max (a fork of Sam before the conversation). Return
     Sam's head.
     """
-    cli.ok("create", "sam", "--shards", "2", "--window", "8192")
-    cli.ok("fork", "sam", "--new-name", "max")
-    head = talk(cli)
-    cli.ok("fork", "sam", "--new-name", "tom")
-    cli.ok("send", "tom", "I am the fork")
-    cli.ok("fork", "tom", "--new-name", "ann")
-    cli.ok("send", "ann", "I am the fork of the fork")
-    return len(cli.lines("events", "sam")) or head
+
+    def make(line: Line) -> None:
+        line.ok("create", "sam", "--shards", "2", "--window", "8192")
+        line.ok("fork", "sam", "--new-name", "max")
+        talk(line)
+        line.ok("fork", "sam", "--new-name", "tom")
+        line.ok("send", "tom", "I am the fork")
+        line.ok("fork", "tom", "--new-name", "ann")
+        line.ok("send", "ann", "I am the fork of the fork")
+
+    cli.begin("erased family", make)
+    return store_of(cli).reader("sam").head("sam").seq
 
 
 def unsealed(_: Line) -> None:

@@ -33,16 +33,20 @@ def words(cli: Line, name: str) -> list[dict[str, Any]]:
 
 def talk(cli: Line) -> None:
     """Make an agent with a conversation, a search, an edit of its memory, another block and a removed one."""
-    cli.script.answers = [
-        completion(("core_memory_append", {"name": "human", "content": "Ann.", "request_heartbeat": True})),
-        says("Hello Ann!"),
-        completion(("archival_memory_insert", {"content": "Ann sails."}), ("send_message", {"message": "I see."})),
-    ]
-    cli.ok("create", "sam", "--model", "script", "--zone", "Europe/Oslo", "--sampling", "temperature=0.5")
-    cli.ok("send", "sam", "I am Ann.")
-    cli.ok("send", "sam", "I sail.")
-    cli.ok("block", "add", "sam", "notes", "Pack.", "--limit", "99", "--description", "Of trips", "--read-only")
-    cli.ok("block", "remove", "sam", "persona")
+
+    def make(line: Line) -> None:
+        line.script.answers = [
+            completion(("core_memory_append", {"name": "human", "content": "Ann.", "request_heartbeat": True})),
+            says("Hello Ann!"),
+            completion(("archival_memory_insert", {"content": "Ann sails."}), ("send_message", {"message": "I see."})),
+        ]
+        line.ok("create", "sam", "--model", "script", "--zone", "Europe/Oslo", "--sampling", "temperature=0.5")
+        line.ok("send", "sam", "I am Ann.")
+        line.ok("send", "sam", "I sail.")
+        line.ok("block", "add", "sam", "notes", "Pack.", "--limit", "99", "--description", "Of trips", "--read-only")
+        line.ok("block", "remove", "sam", "persona")
+
+    cli.begin("agent for a file", make)
 
 
 def test_an_agent_leaves_as_a_file_of_letta_and_comes_back(cli: Line, other: Line, tmp_path: Path) -> None:

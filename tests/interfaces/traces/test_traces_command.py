@@ -19,14 +19,18 @@ LATENCY_US = 5
 
 def talk(cli: Line, name: str = "sam") -> None:
     """Have two turns: one with a search and an answer, and one in which the model fails."""
-    cli.script.answers = [
-        completion(("conversation_search", {"query": "Ann", "request_heartbeat": True})),
-        says("Hello Ann!"),
-        ModelError("the key is wrong", kind="auth"),
-    ]
-    cli.ok("create", name, "--model", "script", "--sampling", "temperature=0.5")
-    cli.ok("send", name, "I am Ann.")
-    cli("send", name, "And now?")
+
+    def make(line: Line) -> None:
+        line.script.answers = [
+            completion(("conversation_search", {"query": "Ann", "request_heartbeat": True})),
+            says("Hello Ann!"),
+            ModelError("the key is wrong", kind="auth"),
+        ]
+        line.ok("create", name, "--model", "script", "--sampling", "temperature=0.5")
+        line.ok("send", name, "I am Ann.")
+        line("send", name, "And now?")
+
+    cli.begin(f"traced {name}", make)
 
 
 def spans_in(bodies: list[bytes]) -> list[SPAN]:
