@@ -31,6 +31,9 @@ def service() -> Iterator[str]:
 
 
 class TestBucketLog(FileContract):
+    LONG = ("test_p9_text_and_payload_of_any_size",)
+    """Tests of sizes below that of the largest commit, which another test of the bucket appends."""
+
     @pytest.fixture
     def store(self) -> Store:
         return FileStore.create(ROOT, lambda: NOW, "contract", disk=ObjectDisk(memory_bucket(), ROOT))

@@ -52,6 +52,9 @@ class TestFileLog(FileContract):
 
 
 class TestFileLogInSmallSegments(FileContract):
+    LONG = ("test_p9_text_and_payload_of_any_size", "test_p9_a_commit_of_just_the_limit")
+    """Tests of one large commit, which is in one file whatever the size of a segment is."""
+
     @pytest.fixture
     def store(self, tmp_path: Path) -> Store:
         return FileStore.create(tmp_path / "store", lambda: NOW, "contract", segment_bytes_max=1)
