@@ -23,7 +23,7 @@ def test_equal_rows_are_derived_once_and_others_by_themselves(monkeypatch: pytes
 
 
 def test_another_maker_derives_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What one version of the projections derived is no result of another one."""
+    """A state of one version of the projections is no state of another one."""
     monkeypatch.setattr(SqlStateDeriver, "__call__", lambda self, *_: pa.table({"maker": [self.maker]}))
     with remembered():
         monkeypatch.setattr(SqlStateDeriver, "maker", "one")

@@ -139,7 +139,7 @@ WHAT = st.lists(st.sampled_from(["", "rest", "summary", "restart"]), max_size=4)
 
 
 @example("dynamic", 2, ["a", "b", "c"], ["", "summary", "restart"])
-@law(st.sampled_from(RULES), st.integers(1, 3), WORDS, WHAT, few=1, many=40)
+@law(st.sampled_from(RULES), st.integers(1, 3), WORDS, WHAT, few=1, many=20)
 def test_summaries_restarts_and_forks_do_not_change_what_a_group_does(
     rule: str, rounds: int, words: list[str], disturbed: list[str]
 ) -> None:
