@@ -55,8 +55,8 @@ def _parts(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 
 class RecordInsert:
-    """Prepared insert of one DuckDB. `incoming` is a relation with the portion that is being inserted, and then with all
-    records, of whose agents rows are counted.
+    """Prepared insert of one DuckDB. `incoming` is a relation with the portion that is being inserted, and afterwards
+    with all records: rows of their agents are counted.
     """
 
     def __init__(self, db: duckdb.DuckDBPyConnection, add: str, few: int) -> None:
