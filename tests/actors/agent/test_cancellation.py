@@ -131,7 +131,8 @@ def test_turns_that_wait_continue_unless_all_are_cancelled(making: Making) -> No
     """
 
     async def main() -> None:
-        home = making(model := Streamer())
+        short, long = say("Yes."), say("Once upon a time. " * 40)  # the others arrive while the fourth is told
+        home = making(model := Streamer(short, short, short, long))
         sam = await opened(home)
         for every, ended, answers in ((False, [1], [[], ["Yes."], ["Yes."]]), (True, [4, 5, 6], [[], [], []])):
             turns = [asyncio.ensure_future(sam.send(text)._all()) for text in ("one", "two", "three")]
