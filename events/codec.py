@@ -227,8 +227,13 @@ def is_erased(payload: str) -> bool:
 
 def json_schema() -> dict[str, Any]:
     """Return the JSON schema of every event, for the committed copy in `events/schema.json`."""
+    from inspect import cleandoc
+
     shapes, components = msgspec.json.schema_components(CATALOGUE.values(), ref_template="#/$defs/{name}")
     kinds = {
         kind: {"version": cls.version, **shape} for (kind, cls), shape in zip(CATALOGUE.items(), shapes, strict=True)
     }
+    for shape in components.values():
+        if "description" in shape:  # msgspec 0.23 cleans docstrings, earlier versions do not
+            shape["description"] = cleandoc(shape["description"])
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "kinds": kinds, "$defs": components}
