@@ -27,8 +27,9 @@ ARCHIVED = {"archival_deleted": -1, "archival_inserted": 1}
 """Change of the number of archived memories, by kind of record."""
 FOLLOWED = frozenset(
     {
-        *ARCHIVED, "archival_updated", "function_result", "function_started", "heartbeat", "memory_edited",
-        "message_sent", "model_reply", "summary", "system_alert", "user_login", "user_message",
+        *ARCHIVED, "agent_message_received", "agent_message_sent", "agent_message_settled", "archival_updated",
+        "function_result", "function_started", "heartbeat", "memory_edited", "message_sent", "model_reply", "summary",
+        "system_alert", "user_login", "user_message",
     }
 )  # fmt: skip
 """Kinds of records through which bounds and contexts are followed. After any other they are read again."""
