@@ -29,6 +29,7 @@ from everlog.projections.projection_constants import (
     MANY_AGENTS,
     MEMORY_MB,
     OF_A_STATE,
+    PENDING_BYTES_MAX,
     PENDING_RECORDS_MAX,
     SHRUNK_AT_ONCE,
     THREADS,
@@ -41,6 +42,10 @@ from everlog.store.base.arrow_values import text_array
 from everlog.store.base.lazy_pyarrow import pc
 
 _LIVE = ("context_records", "context_window")  # all rows of now are hot
+
+
+def _is_call_now(name: str, one: Wanted) -> bool:
+    return name == "context_window" and one[1] == HEAD and len(one) == 3
 
 
 def _free(caches: SearchCaches, hot: HotDatabase) -> None:
@@ -61,6 +66,7 @@ class Projections:
             memory_mb=memory_mb,
         )  # fmt: skip
         self._pending: list[Record] = []  # added, and not inserted before a query needs them
+        self._pending_bytes = 0
         self.resumed = ResumedAgents()
         self.contexts = KeptContexts(CONTEXTS_BYTES_MAX)
         self.caches = SearchCaches()
@@ -99,9 +105,9 @@ class Projections:
             self._altered.update([record.agent_id for record in records if record.type in CHANGES])
             self.caches.note(records)
             self.contexts.note(records)
-            self._sizes.note(records)
+            self._pending_bytes += self._sizes.note(records)
             self._changed += len(records)
-            if len(self._pending) >= PENDING_RECORDS_MAX:
+            if len(self._pending) >= PENDING_RECORDS_MAX or self._pending_bytes >= PENDING_BYTES_MAX:
                 self.flush()
             self._compact_if_due()
 
@@ -120,6 +126,7 @@ class Projections:
         except duckdb.Error:
             self._pending = pending
             raise
+        self._pending_bytes = 0
 
     def load(self, table: pa.Table) -> None:
         """Add many records at once: an Arrow table of the log's schema, in commit order."""
@@ -287,10 +294,8 @@ class Projections:
         not kept. The answers share memory: do not keep them for long.
         """
         distinct = list(dict.fromkeys(wanted))
-        found: dict[Wanted, Rows | KeptRows] = {}
-        if name == "context_window":
-            calls = [one for one in distinct if len(one) == 3 and one[1] == HEAD and one[0] not in self._altered]
-            found |= self.contexts.answers(calls, self._read_contexts)
+        calls = [one for one in distinct if _is_call_now(name, one) and one[0] not in self._altered]
+        found: dict[Wanted, Rows | KeptRows] = {**self.contexts.answers(calls, self._read_contexts)}
         others = [one for one in distinct if one not in found]
         if others:
             found |= zip(others, answers(self._columns(name, others), others), strict=True)
@@ -298,7 +303,7 @@ class Projections:
 
     def known(self, name: str, one: Wanted) -> KeptRows | None:
         """Return the rows of one of `answers` if they take no query; else None."""
-        return self.contexts.find(one) if name == "context_window" and one[1:2] == (HEAD,) and len(one) == 3 else None
+        return self.contexts.find(one) if _is_call_now(name, one) else None
 
     def _read_contexts(self, agents: Sequence[str]) -> Iterator[tuple[str, Iterator[tuple[Any, ...]]]]:
         """Yield the rows of agents' contexts as of now in any turn, by their bounds: values of `KEPT_COLUMNS`."""

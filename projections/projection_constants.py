@@ -47,6 +47,9 @@ FEW_RECORDS = 2048
 PENDING_RECORDS_MAX = 512
 """Maximum number of records that wait for the next query before they are inserted."""
 
+PENDING_BYTES_MAX = 8 * 1024 * 1024
+"""Bytes of records that wait, from which on they are inserted: one record may have 16 MiB."""
+
 FEW_AGENTS = 32
 """Maximum agents in one query, inclusive, for which their rows are selected first, and fetched one by one."""
 

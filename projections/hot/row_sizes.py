@@ -27,14 +27,15 @@ class RowSizes:
         self.total = 0
         """Bytes of all agents."""
 
-    def note(self, records: Iterable[Record]) -> None:
-        """Take the records that the engine has added, of any agents."""
+    def note(self, records: Iterable[Record]) -> int:
+        """Take the records that the engine has added, of any agents. Return their bytes."""
         sizes, total = self._bytes, 0
         for record in records:
             size = len(record.payload) + len(record.text or "") + ROW_BYTES
             sizes[record.agent_id] = sizes.get(record.agent_id, 0) + size
             total += size
         self.total += total
+        return total
 
     def note_table(self, table: pa.Table) -> None:
         """Take a table of records that the engine has added, of any agents."""

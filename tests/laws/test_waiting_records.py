@@ -3,12 +3,13 @@
 from collections.abc import Callable
 
 import duckdb
+import msgspec
 import pytest
 
 from everlog.events import Record
 from everlog.projections import Projections
 from everlog.projections.hot.record_insert import RecordInsert
-from everlog.projections.projection_constants import FEW_RECORDS
+from everlog.projections.projection_constants import FEW_RECORDS, PENDING_BYTES_MAX
 from tests.laws.test_projections import BIRTH, STREAMS, place_again, small_life
 from tests.support import event_strategies
 from tests.support.law import law
@@ -37,6 +38,15 @@ def test_commits_between_two_queries_are_one_insert(monkeypatch: pytest.MonkeyPa
         assert (len(inserts) - before, made.pending) == (0, {"sam"})
         assert made.rows("standing", "sam")[0]["head"] == LIFE[-1].seq
         assert (len(inserts) - before, made.pending) == (1, set())
+
+
+def test_long_records_do_not_wait() -> None:
+    """Records of many bytes are inserted without a query, so that those that wait take little memory."""
+    with filled() as made:
+        made.add([msgspec.structs.replace(TURN[0], text="a" * (PENDING_BYTES_MAX // 2))])
+        assert made.pending == {"sam"}
+        made.add([msgspec.structs.replace(TURN[1], text="a" * (PENDING_BYTES_MAX // 2))])
+        assert made.pending == set()
 
 
 def test_an_agent_that_is_forgotten_leaves_no_waiting_record() -> None:
