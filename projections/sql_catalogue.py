@@ -20,7 +20,7 @@ from functools import cache
 from importlib.resources import files
 
 from everlog.events import DERIVED, INPUTS, STOPS
-from everlog.projections.hot.kept_contexts import EVERY_TURN
+from everlog.projections.hot.rows import EVERY_TURN
 from everlog.projections.projection_constants import HEAD
 
 PROJECTIONS = (

@@ -4,7 +4,7 @@ query.
 First the bounds of a context: what it takes of an agent's newest records. The values are rows of `context_bounds.sql`.
 Then the rows that are read by these bounds, for calls in any turn. This file follows both through the records that an
 agent at work writes most: messages, replies, edits of memory blocks, warnings, summaries. After any other record both
-are read again. A law holds kept contexts equal to those of the whole statement, after every commit. Used by `engine`,
+are read again. Laws hold kept contexts equal to those of the whole statement, after every commit. Used by `engine`,
 and by `actors/prompt/context.py`, which reads the rows. See docs/explanation/decisions/0033-plans-and-bounds.md.
 """
 
@@ -18,10 +18,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from everlog.events import Record, is_erased
-from everlog.projections.hot.rows import PLACES, KeptRow, KeptRows, Wanted
-
-EVERY_TURN = 2**63 - 2
-"""Turn of a question that is about no turn: the context has the inputs of all turns."""
+from everlog.projections.hot.rows import EVERY_TURN, PLACES, KeptRow, KeptRows, Wanted
 
 ARCHIVED = {"archival_deleted": -1, "archival_inserted": 1}
 """Change of the number of archived memories, by kind of record."""
@@ -67,10 +64,10 @@ class ContextBounds(NamedTuple):
     """Number of memories in the archive so far, likewise; may be negative, which is shown as 0."""
 
     def after(self, record: Record) -> "ContextBounds | None":
-        """Return the bounds after a newer record that takes the place of no older one; None if it may take one."""
+        """Return the bounds after a newer record of FOLLOWED that takes the place of no older one; None if it may take
+        one.
+        """
         kind = record.type
-        if kind not in FOLLOWED or is_erased(record.payload):
-            return None
         if kind in ARCHIVED:
             return self._replace(archival=self.archival + ARCHIVED[kind])
         if kind in SAID:
@@ -147,14 +144,10 @@ class _Context:
         self.made: dict[int, Any] = {}
 
     def follow(self, record: Record, bounds: ContextBounds) -> ContextBounds | None:
-        """Follow a record, and return the bounds after it, which were `bounds` before it; None if the rows do not hold
-        any more.
+        """Follow a record of FOLLOWED, and return the bounds after it, which were `bounds` before it; None if the rows
+        do not hold any more.
         """
-        following = bounds.after(record)
-        if following is None:
-            if not self.rows or record.type not in FOLLOWED or is_erased(record.payload):
-                return None
-            following = self._replaced(record, bounds)
+        following = bounds.after(record) or self._replaced(record, bounds)
         if record.type in SHOWN or (record.type == "message_sent" and '"imported":true' in record.payload):
             self._add(record)
         return following
@@ -172,7 +165,7 @@ class _Context:
             return bounds._replace(newest=self._newest(), warned=warned, reply_seq=reply_seq, turn=turn)
         kept_from, warned, reply_seq = bounds.kept_from, bounds.warned, bounds.reply_seq
         if slot == "summary":
-            kept_from, warned = msgspec.json.decode(record.payload, type=_KeptFrom).kept_from, False
+            kept_from, warned = msgspec.json.decode(record.payload, type=_Change).kept_from, False
             if kept_from < bounds.kept_from:
                 return None
             newest = {_SLOT(row): _SEQ(row) for row in sorted(self.rows[self.first :], key=_SEQ)}
@@ -268,18 +261,17 @@ def _replace(row: KeptRow, **columns: object) -> KeptRow:
     return tuple(values)
 
 
-class _Label(msgspec.Struct):
-    label: str
+class _Change(msgspec.Struct):
+    """Fields of the payload of an edit of memory, or of a summary."""
 
-
-class _KeptFrom(msgspec.Struct):
+    label: str = ""
     kept_from: int = 0
 
 
 def slot_of(record: Record) -> str | None:
     """Return the slot of a record of FOLLOWED that was not erased. See `sql/add.sql`."""
     if record.type == "memory_edited":
-        return f"block:{msgspec.json.decode(record.payload, type=_Label).label}"
+        return f"block:{msgspec.json.decode(record.payload, type=_Change).label}"
     if record.type == "system_alert":
         return "warning" if '"source":"memory_pressure"' in record.payload else None
     if record.type == "model_reply":
@@ -316,12 +308,14 @@ class KeptContexts:
         for record in records:
             agent_id = record.agent_id
             bounds, kept = self.bounds.find(agent_id), self._kept.get(agent_id)
-            if bounds is None or kept is None:
-                self.bounds.replace(agent_id, bounds and bounds.after(record))
-                continue
-            before = kept.bytes
-            following = kept.follow(record, bounds)
-            self._used += kept.bytes - before
+            if bounds is None or record.type not in FOLLOWED or is_erased(record.payload):
+                following = None
+            elif kept is None:
+                following = bounds.after(record)
+            else:
+                before = kept.bytes
+                following = kept.follow(record, bounds)
+                self._used += kept.bytes - before
             self.bounds.replace(agent_id, following)
             if following is None:
                 self._drop(agent_id)

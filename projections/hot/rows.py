@@ -12,6 +12,9 @@ Row = dict[str, Any]
 Wanted = tuple[str, int] | tuple[str, int, int]
 """A question: an agent, a seq (inclusive), and for a context the turn of the call."""
 
+EVERY_TURN = 2**63 - 2
+"""Turn of a question that is about no turn: the context has the inputs of all turns."""
+
 KEPT_COLUMNS = (
     "agent_id", "as_of", "slot", "seq", "turn", "step", "type", "message", "at", "version", "text", "shown_chars",
     "payload", "recall", "archival", "threshold",
@@ -79,9 +82,6 @@ class KeptRows(Sequence[Row]):
         if isinstance(index, slice):
             return KeptRows(self._rows[index], self._same, self.made)
         return {**dict(zip(KEPT_COLUMNS, self._rows[index], strict=True)), **self._same}
-
-    def __iter__(self) -> Iterator[Row]:
-        return (self[place] for place in range(len(self._rows)))
 
     def values(self, *names: str) -> Iterator[KeptRow]:
         """Return only these columns, row by row. Raises KeyError."""
