@@ -59,15 +59,15 @@ class LoopThread:
         ended: Future[asyncio.Task[ReturnT]] = Future()
 
         def begin() -> None:
-            begun.append(self._loop.create_task(work))
-            begun[0].add_done_callback(ended.set_result)
+            if not begun:
+                begun.append(self._loop.create_task(work))
+                begun[0].add_done_callback(ended.set_result)
 
         def interrupt() -> None:  # `begin` was queued first, so the task exists
             begun[0].cancel()
 
-        self._loop.call_soon_threadsafe(begin)
         try:
-            return self._wait_with_handler(ended, on_interrupt)
+            return self._wait_with_handler(begin, ended, on_interrupt)
         except KeyboardInterrupt:
             self._loop.call_soon_threadsafe(interrupt)
             self._wait(ended)
@@ -77,11 +77,16 @@ class LoopThread:
                 work.close()
 
     def _wait_with_handler(
-        self, ended: "Future[asyncio.Task[ReturnT]]", on_interrupt: InterruptHandler | None
+        self,
+        begin: Callable[[], None],
+        ended: "Future[asyncio.Task[ReturnT]]",
+        on_interrupt: InterruptHandler | None,
     ) -> ReturnT:
-        try:
+        try:  # the work may be far already when this thread continues, so Ctrl-C may come at any statement
+            self._loop.call_soon_threadsafe(begin)
             return self._wait(ended).result()
         except KeyboardInterrupt:
+            self._loop.call_soon_threadsafe(begin)  # Ctrl-C may have come before the first call
             if on_interrupt is None or not (self.run(on_interrupt()) or ended.done()):
                 raise
             return self._wait(ended).result()

@@ -95,6 +95,29 @@ def test_ctrl_c_before_the_work_could_begin_does_not_wait_for_ever() -> None:
         signal.signal(signal.SIGINT, before)
 
 
+def test_ctrl_c_right_after_the_work_began_is_handled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The handler gets a Ctrl-C that comes when the work has begun and the main thread does not wait yet: on a busy
+    machine the work may be far by then. The work continues if the handler says so.
+    """
+    pressed: list[bool] = []
+
+    async def handled() -> bool:
+        return True
+
+    with LoopThread() as loop:
+        queue = loop._loop.call_soon_threadsafe
+
+        def queue_and_press(work):
+            queue(work)
+            if not pressed:
+                pressed.append(True)
+                raise KeyboardInterrupt
+
+        monkeypatch.setattr(loop._loop, "call_soon_threadsafe", queue_and_press)
+        assert loop.run(one(), handled) == 1
+    assert pressed
+
+
 async def waits(thread: int) -> None:
     """Wait until the thread waits for the loop, so that Ctrl-C meets work that has begun."""
     while True:
