@@ -41,8 +41,6 @@ from everlog.store import LogReader, batch_of
 from everlog.store.base.arrow_values import text_array
 from everlog.store.base.lazy_pyarrow import pc
 
-_LIVE = ("context_records", "context_window")  # all rows of now are hot
-
 
 def _is_call_now(name: str, one: Wanted) -> bool:
     return name == "context_window" and one[1] == HEAD and len(one) == 3
@@ -72,7 +70,6 @@ class Projections:
         self.caches = SearchCaches()
         """Memory of searches, filled with the records that are added."""
         self._held: set[str] = set()  # agents with rows
-        self._settled: set[str] = set()  # agents of whose rows some may be cold
         self._altered: set[str] = set()  # agents with records that change how others are shown
         self._sizes = RowSizes()
         self._changed = 0  # rows added and dropped since the last compaction
@@ -142,7 +139,7 @@ class Projections:
         self.flush()
         self._complete(self.resumed.reaching(summaries))
         count = "count_all" if not COUNTED.isdisjoint(kinds) else None
-        self._add(table.to_batches(), OlderRowChanges(births, count, sorted({agent_id for agent_id, _ in summaries})))
+        self._add(table.to_batches(), OlderRowChanges(births, count))
         self._sizes.note_table(table)
         return self._note(table)
 
@@ -171,7 +168,7 @@ class Projections:
         return agents
 
     def states(self, agents: Sequence[str]) -> pa.Table:
-        """Return the state of each agent: rows of the hot table, by agent and seq, that are enough to continue from."""
+        """Return the state of each agent: rows of `records`, by agent and seq, that are enough to continue from."""
         self.flush()
         return self._hot.states.found(batch_query("state"), [list(agents), [HEAD] * len(agents)])
 
@@ -185,7 +182,7 @@ class Projections:
         """
         rows = self.states(agents := list(readers))
         with self._hot.transaction():
-            dropped = self._hot.updates.delete(agents, cold=not self._settled.isdisjoint(agents))
+            dropped = self._hot.updates.delete(agents)
             self._hot.states.insert(rows)
         self._leave(agents)
         self._changed += dropped
@@ -220,18 +217,8 @@ class Projections:
                 self._hot.updates.end_lives(changes.births)
                 if changes.counting is not None:
                     self._hot.updates.count(changes.counting)
-                if changes.summarized:
-                    self._evict_and_reload(changes.summarized)
         finally:
             self._hot.insert.set(())
-
-    def _evict_and_reload(self, agents: Sequence[str]) -> None:
-        """Move the rows that the context no longer needs after a summary into `cold`, and back those it needs again."""
-        self._settled.update(agents)
-        self._hot.updates.reload(agents)
-        changed = not self._altered.isdisjoint(agents)
-        settle = batch_query("settle", "hot", few=self._few(agents), changed=changed)
-        self._hot.updates.evict(settle, [list(agents), [HEAD] * len(agents)])
 
     def forget(self, agent_id: str) -> None:
         """Drop the rows of one agent, as if they had never been added."""
@@ -247,13 +234,12 @@ class Projections:
 
     def _drop(self, agents: Sequence[str]) -> None:
         """Drop the inserted rows of these agents. What searches keep of them stays."""
-        self._changed += self._hot.updates.delete(agents, cold=not self._settled.isdisjoint(agents))
+        self._changed += self._hot.updates.delete(agents)
         self._leave(agents)
 
     def _leave(self, agents: Sequence[str]) -> None:
         """Know nothing any more of the rows of these agents."""
         self._held.difference_update(agents)
-        self._settled.difference_update(agents)
         self._altered.difference_update(agents)
         self.contexts.forget(agents)
         self._sizes.forget(agents)
@@ -310,7 +296,7 @@ class Projections:
         self.flush()
         bounds = self.contexts.bounds
         if unknown := bounds.unknown(agents):
-            statement = self._statement("context_bounds", hot=True, few=self._few(unknown), changed=False)
+            statement = self._statement("context_bounds", few=self._few(unknown), changed=False)
             found = self._hot.db.execute(statement, [unknown, [HEAD] * len(unknown)]).fetchall()
             bounds.keep(unknown, found)
         statement = self._hot.parsed.parsed(context_by_bounds(few=self._few(agents)))
@@ -326,9 +312,8 @@ class Projections:
         self.flush()
         if not (is_now and name in OF_A_STATE):
             self._complete(agents)
-        hot = (is_now and name in _LIVE) or self._settled.isdisjoint(agents)
         changed = not self._altered.isdisjoint(agents)
-        statement = self._statement(name, hot=hot, few=self._few(wanted), changed=changed, in_turns=len(parameters) > 2)
+        statement = self._statement(name, few=self._few(wanted), changed=changed, in_turns=len(parameters) > 2)
         return self._hot.columns(statement, parameters, many=len(wanted) > FEW_AGENTS)
 
     def _few(self, wanted: Sequence[object]) -> bool:
@@ -336,10 +321,10 @@ class Projections:
         return len(wanted) <= FEW_AGENTS and len(self._held) >= MANY_AGENTS
 
     def _statement(
-        self, name: str, *, hot: bool, few: bool, changed: bool, in_turns: bool = False, rest: Sequence[object] = ()
+        self, name: str, *, few: bool, changed: bool, in_turns: bool = False, rest: Sequence[object] = ()
     ) -> duckdb.Statement:
         """Return the batched query, parsed once. DuckDB still plans a query each time that it reads a table."""
-        text = batch_query(name, "hot" if hot else "records", few=few, changed=changed, in_turns=in_turns)
+        text = batch_query(name, few=few, changed=changed, in_turns=in_turns)
         return self._hot.parsed.plain(text, [["-"], [0], *([[0]] if in_turns else []), *rest])
 
     def rows(self, name: str, agent_id: str, as_of: int = HEAD) -> list[Row]:
@@ -356,10 +341,10 @@ class Projections:
         return self._query(self._searching(name, agents, ()), [agents, moments])
 
     def _searching(self, name: str, agents: Sequence[str], rest: Sequence[object]) -> duckdb.Statement:
-        self.flush()  # may make rows cold
+        self.flush()
         self._complete(agents)
-        hot, changed = self._settled.isdisjoint(agents), not self._altered.isdisjoint(agents)
-        return self._statement(name, hot=hot, few=self._few(agents), changed=changed, rest=rest)
+        changed = not self._altered.isdisjoint(agents)
+        return self._statement(name, few=self._few(agents), changed=changed, rest=rest)
 
     def query(
         self, statement: str, parameters: Sequence[object] = (), agents: Sequence[str] | None = None

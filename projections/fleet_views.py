@@ -102,7 +102,7 @@ _CURRENT = """SELECT * EXCLUDE (life, erased) REPLACE (event_id::VARCHAR AS even
     NULL AS kept_from, NULL AS tokens, NULL AS ratio, NULL AS cached
 FROM read_through r ANTI JOIN lives l ON l.agent_id = r.agent_id AND l.life > r.life
 WHERE NOT starts_with(agent_id, 'source:') AND NOT starts_with(agent_id, 'block:')"""
-"""Records of each agent's current incarnation, with the columns of `hot.sql` that views read; no slot but blocks."""
+"""Records of each agent's current incarnation: the columns of `records.sql` that views read; no slot but blocks."""
 _IS_ERASED = "starts_with(payload, '{\"erased\":true')"
 _BOUND = "FROM query('{query}') LIMIT 0"
 """Query as a part of another: there DuckDB refuses every statement but SELECT, and COPY in a WITH clause. Nothing is

@@ -78,7 +78,7 @@ def _batches(agents: Collection[str], heads: Mapping[str, int]) -> Iterator[list
 
 
 def kept_from(rows: pa.Table) -> dict[str, int]:
-    """Return the first seq that the context of each agent shows, by its newest summary among `rows` of hot tables."""
+    """Return the first seq that the context of each agent shows, by its newest summary among `rows` of states."""
     is_summary = pc.equal(rows.column("slot"), text_value("summary"))
     summaries = rows.select(["agent_id", "seq", "kept_from"]).filter(is_summary).sort_by("seq")
     return {row["agent_id"]: row["kept_from"] for row in summaries.to_pylist()}

@@ -114,6 +114,7 @@ def _direct_needs(name: str, *, changed: bool) -> list[str]:
 
 
 _RECORDS = re.compile(r"\brecords\b")
+_FEW_RECORDS = "SELECT * FROM records WHERE list_contains($1::VARCHAR[], agent_id)"
 
 
 # A file must not end with a comment, which would hide the closing parenthesis.
@@ -127,15 +128,12 @@ def _assembled(name: str, wanted: str, *, changed: bool = True) -> str:
 
 
 @cache
-def batch_query(
-    name: str, source: str = "records", *, few: bool = False, changed: bool = True, in_turns: bool = False
-) -> str:
+def batch_query(name: str, *, few: bool = False, changed: bool = True, in_turns: bool = False) -> str:
     """Return the query for many agents at once.
 
     Parameters: $1 is a list of agent ids and $2 a list of as_of, equally long; `in_turns` adds $3, the turn of each
-    call. Those of a search follow. The `source` `hot` gives the same rows as `records` for `context_window` as of now,
-    and for all projections if nothing is cold. `few` selects the rows of a few agents first, which is faster among the
-    rows of thousands, and slower for many agents. `changed` False: of no agent a record is shown otherwise than it was
+    call. Those of a search follow. `few` selects the rows of a few agents first, which is faster among the rows of
+    thousands, and slower for many agents. `changed` False: of no agent a record is shown otherwise than it was
     recorded. A file that does not read `wanted` selects the rows itself.
     """
     # This looks at the whole text: a comment of a file that does not read `wanted` must not contain that word.
@@ -143,9 +141,9 @@ def batch_query(
     asked = f"SELECT unnest($1::VARCHAR[]) AS agent_id, unnest($2::BIGINT[]) AS as_of, {during} AS during"
     query = _assembled(name, asked, changed=changed)
     if not few or not (_needs(name, changed=changed) or "wanted" in sql(name)):
-        return _RECORDS.sub(source, query)
+        return query
     # A name of its own: the files have tables of theirs inside, and one of the same name would hide this one.
-    few_records = f"WITH few_records AS (SELECT * FROM {source} WHERE list_contains($1::VARCHAR[], agent_id)),\n"
+    few_records = f"WITH few_records AS ({_FEW_RECORDS}),\n"
     return few_records + _RECORDS.sub("few_records", query).removeprefix("WITH ")
 
 
@@ -167,8 +165,8 @@ def context_by_bounds(*, few: bool) -> str:
     """Return `context_window` as of now, for agents without `CHANGES`, by rows of `memory_pressure` that are given: one
     list parameter for each column. `few` as for `batch_query`.
     """
-    answer = f"answer AS ({_RECORDS.sub('few_records' if few else 'hot', sql('context_window', changed=False))})"
-    few_records = "few_records AS (SELECT * FROM hot WHERE list_contains($1::VARCHAR[], agent_id)),\n" if few else ""
+    answer = f"answer AS ({_RECORDS.sub('few_records' if few else 'records', sql('context_window', changed=False))})"
+    few_records = f"few_records AS ({_FEW_RECORDS}),\n" if few else ""
     return f"WITH memory_pressure AS (SELECT {_GIVEN}),\n{few_records}{answer}\nSELECT * FROM answer"
 
 

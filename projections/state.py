@@ -31,8 +31,8 @@ class SqlStateDeriver:
     @property
     def maker(self) -> str:
         """Digest of everything that a state depends on. It covers the text of SQL files, comments included."""
-        parts = [sql(name) for name in ("hot", "add", "count_all", "end_life", "thaw")]
-        parts += [batch_query("settle"), batch_query("state"), f"state {STATE_VERSION}"]
+        parts = [sql(name) for name in ("records", "add", "count_all", "end_life")]
+        parts += [batch_query("state"), f"state {STATE_VERSION}"]
         parts += [f"{kind} {cls.version}" for kind, cls in sorted(CATALOGUE.items())]
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 

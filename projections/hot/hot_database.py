@@ -1,4 +1,4 @@
-"""One DuckDB in memory with the hot table and the statements that every engine prepares.
+"""One DuckDB in memory with the table `records` and the statements that every engine prepares.
 
 Used by `engine`. Making one takes 20 ms of CPU: most of an engine that answers one question.
 """
@@ -17,20 +17,20 @@ from everlog.projections.hot.row_updates import RowUpdates
 
 
 class StateRows:
-    """Rows of states, which leave the hot table and come back into it, in one DuckDB."""
+    """Rows of states, which leave the table and come back into it, in one DuckDB."""
 
     def __init__(self, statements: ParsedStatements, db: duckdb.DuckDBPyConnection) -> None:
         self._db, self._run = db, statements.run
         self._restoring: BatchRelation | None = None
 
     def insert(self, rows: pa.Table) -> None:
-        """Insert rows that have the columns of the hot table, by a statement that is prepared for the columns of the
+        """Insert rows that have the columns of the table, by a statement that is prepared for the columns of the
         first rows: states of one maker have the same.
         """
         if self._restoring is None or self._restoring.schema != rows.schema:
             self._restoring = BatchRelation(rows.schema)
             self._db.register("restoring", self._restoring)
-            self._db.execute("PREPARE restore AS INSERT INTO hot FROM restoring")
+            self._db.execute("PREPARE restore AS INSERT INTO records FROM restoring")
         self._restoring.batches = rows.to_batches()
         try:
             self._db.execute("EXECUTE restore")
@@ -38,7 +38,7 @@ class StateRows:
             self._restoring.batches = ()
 
     def found(self, query: str, parameters: Sequence[object]) -> pa.Table:
-        """Return the rows of a query over the hot table, with its columns.
+        """Return the rows of a query over the table, with its columns.
 
         The query is the largest of all, and asking DuckDB for its rows as Arrow plans it twice, for 20 ms each time: so
         its rows pass through a table, which is empty afterwards.
@@ -51,7 +51,7 @@ class StateRows:
 
 
 class HotDatabase:
-    """A database with the tables of `hot.sql`, which are empty, and what inserts, updates and parses. Not
+    """A database with the tables of `records.sql`, which are empty, and what inserts, updates and parses. Not
     thread-safe.
     """
 
@@ -80,7 +80,7 @@ class HotDatabase:
         )
         self._memory_mb = memory_mb
         self.db.execute("SET TimeZone = 'UTC'")
-        self.db.execute(sql("hot"))
+        self.db.execute(sql("records"))
         self.insert = RecordInsert(self.db, sql("add"), few)
         self.parsed = ParsedStatements(self.db)
         self.updates = RowUpdates(self.parsed, sql, few_agents)

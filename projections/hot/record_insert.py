@@ -1,4 +1,4 @@
-"""Insert log records into the hot table by `add.sql`: few at once by a plan that is made once, many by a new plan.
+"""Insert log records into the table `records` by `add.sql`: few by a plan that is made once, many by a new plan.
 
 Used by `engine`. DuckDB plans a statement again each time that it reads a table or a registered object, and planning is
 most of the cost of inserting a few records. It keeps the plan of a statement that reads only the result of a function.

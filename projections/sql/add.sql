@@ -1,6 +1,6 @@
--- Arrow batch `incoming` (the log's schema) to hot rows. A tombstone keeps its place and means nothing. The payload is
+-- Arrow batch `incoming` (the log's schema) to rows of `records`. A tombstone keeps its place and means nothing. The payload is
 -- what our encoder wrote, in which a quote inside a string is escaped, so that a flag can be looked for as text.
-INSERT INTO hot SELECT
+INSERT INTO records SELECT
     agent_id, seq, "commit", event_id, recorded_at, said_at, type, turn, step, cause, version, text, payload,
     CASE WHEN starts_with(payload, '{"erased":true') THEN NULL ELSE CASE type
         WHEN 'memory_edited' THEN 'block:' || (payload->>'label')

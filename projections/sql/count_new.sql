@@ -1,7 +1,7 @@
 -- Counts for the memory header, at the changes that were added last: the sizes of recall and archival memory at that
--- point. Counting continues from the change before, which is always hot.
-WITH mine AS (SELECT * FROM hot WHERE agent_id IN (SELECT agent_id FROM incoming))
-UPDATE hot SET recall = c.recall, archival = c.archival FROM (
+-- point. Counting continues from the change before.
+WITH mine AS (SELECT * FROM records WHERE agent_id IN (SELECT agent_id FROM incoming))
+UPDATE records SET recall = c.recall, archival = c.archival FROM (
     SELECT m.agent_id, m.seq,
         coalesce(any_value(b.recall), 0) + count(*) FILTER (r.said) AS recall,
         coalesce(any_value(b.archival), 0) + coalesce(sum(r.archived), 0)::BIGINT AS archival
@@ -12,4 +12,4 @@ UPDATE hot SET recall = c.recall, archival = c.archival FROM (
         JOIN mine r ON r.agent_id = m.agent_id AND r.ended = m.ended AND r.seq <= m.seq AND r.seq > coalesce(b.seq, 0)
     WHERE m.recall IS NULL AND (m.slot IN ('config', 'summary') OR m.slot LIKE 'block:%')
     GROUP BY m.agent_id, m.seq
-) c WHERE hot.agent_id = c.agent_id AND hot.seq = c.seq
+) c WHERE records.agent_id = c.agent_id AND records.seq = c.seq

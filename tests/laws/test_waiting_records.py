@@ -77,7 +77,7 @@ def test_records_whose_insert_failed_wait_and_each_query_says_so(monkeypatch: py
 
 @law(STREAMS | event_strategies.lives(BIRTH), few=2, many=60)
 def test_both_ways_of_inserting_give_the_same_rows(records: list[Record]) -> None:
-    """Records that are read from the function and from Arrow make the same rows of the hot table, also after the macros
+    """Records that are read from the function and from Arrow make the same rows of `records`, also after the macros
     of people's queries were made.
     """
     found = []

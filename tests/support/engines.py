@@ -19,7 +19,7 @@ from everlog.projections.hot.hot_database import HotDatabase
 
 IDLE_MAX = 8
 """Maximum number of idle databases of one configuration."""
-TABLES = ("hot", "cold", "settled", "leaving")
+TABLES = ("records", "leaving")
 """Tables of a database, none of which has rows while it is idle."""
 
 

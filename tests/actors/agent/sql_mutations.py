@@ -102,7 +102,6 @@ MUTATIONS = (
     Mutation("turn_records", "records of open turns missing", "r.turn = t.turn", "r.turn > t.turn"),
     Mutation("waking", "no input opens a turn", "r.type IN ({inputs})", "false"),
     Mutation("waking", "configurations missing", "CASE r.slot WHEN 'config' THEN r.payload END", "NULL::VARCHAR"),
-    Mutation("settle", "what is in view goes cold", "WHERE NOT EXISTS", "WHERE EXISTS"),
     Mutation("summaries", "no summaries", "r.slot = 'summary'", "false"),
     Mutation("add", "warnings not recognized", "THEN 'warning' END", "THEN NULL END"),
     Mutation(

@@ -54,7 +54,7 @@ def test_a_wrong_row_is_found_in_each_projection_that_shows_it() -> None:
         ("seq = seq", set()),
     ):
         view = world.system.view("sam")
-        view.projections.execute(f"UPDATE hot SET {change}")
+        view.projections.execute(f"UPDATE records SET {change}")
         report = rebuild(view)
         assert {fault.partition(":")[0] for fault in report.faults} == wrong, change
         assert report.checked == len(PROJECTIONS)

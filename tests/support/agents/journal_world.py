@@ -65,7 +65,7 @@ class Desk:
 
     def rows(self) -> Counter[str]:
         """Return the number of records that the engine holds, by agent."""
-        found = self.ticks.projections.query("SELECT agent_id FROM hot UNION ALL SELECT agent_id FROM cold")
+        found = self.ticks.projections.query("SELECT agent_id FROM records")
         return Counter(row["agent_id"] for row in found)
 
     def done(self, operation: str) -> int:

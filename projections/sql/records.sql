@@ -1,8 +1,6 @@
--- The hot table: the envelope's columns, and what the macros would otherwise have to read out of JSON again and again.
--- It is filled from Arrow record batches by `add.sql`. When a summary comes, what the context of now no longer needs goes
--- to the cold table (`settle.sql`), so that a step costs the same after a thousand turns as after ten. `records`, all of
--- both, is the one name that every macro reads; a question about now may read the hot table alone.
-CREATE TABLE hot (
+-- The records: the envelope's columns, and what the macros would otherwise have to read out of JSON again and again. The
+-- table is filled from Arrow record batches by `add.sql`, and every projection reads it.
+CREATE TABLE records (
     agent_id VARCHAR, seq BIGINT, "commit" BIGINT, event_id UUID, recorded_at TIMESTAMPTZ, said_at TIMESTAMPTZ,
     type VARCHAR, turn BIGINT, step INTEGER, cause UUID, version INTEGER, text VARCHAR, payload VARCHAR,
     slot VARCHAR,       -- what the record is the newest value of: block:LABEL, config, summary, warning, reply, pause
@@ -19,9 +17,6 @@ CREATE TABLE hot (
     archival BIGINT,    -- and how many memories were in the archive
     ended BIGINT        -- seq of the agent_created that ended the life which the record belongs to
 );
-CREATE TABLE cold AS FROM hot;
-CREATE VIEW records AS FROM hot UNION ALL FROM cold;
--- Rows pass through these two, which are empty otherwise. They are not temporary tables, because a checkpoint frees only
--- what is deleted from the database's own.
-CREATE TABLE settled (agent_id VARCHAR, seq BIGINT);
-CREATE TABLE leaving AS FROM hot;
+-- Rows of states pass through this table, which is empty otherwise. It is no temporary table, because a checkpoint frees
+-- only what is deleted from the database's own.
+CREATE TABLE leaving AS FROM records;
