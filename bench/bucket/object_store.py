@@ -10,6 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from bench.support.harness import Figure, line, median, noise, options, show, together, workspace
 from everlog.events import Draft, UserMessage, draft, uuid7
@@ -75,51 +76,78 @@ def _said(number: int, seq: int) -> Draft:
     return draft(UserMessage(text="word " * 30), event_id=event_id, recorded_at=NOW, turn=1, step=0)
 
 
+class Talk(NamedTuple):
+    """Messages that the agents of a shard sent."""
+
+    commit_s: list[float]
+    """Seconds of each commit."""
+    seconds: float
+
+    @property
+    def messages(self) -> float:
+        """Number of messages."""
+        return len(self.commit_s) / COMMITS
+
+
+class Shard:
+    """A log in a slow bucket, with agents that talk."""
+
+    def __init__(self, agents: int) -> None:
+        """Create the store and so many agents. The requests until then are not counted."""
+        self.bucket = SlowBucket()
+        disk = ObjectDisk(self.bucket, ROOT)
+        store = FileStore.create(ROOT, lambda: NOW, "bench", disk=disk, shards=1)
+        self.names = [f"agent-{number}" for number in range(agents)]
+        store.register_many(self.names, shared=True)
+        self.log = store.open_partition(store.partition_of(self.names[0]), "bench")
+        # The first commit of an agent removes its mark, which is not measured.
+        self.log.append_group([Append(name, 0, [_said(number, 0)]) for number, name in enumerate(self.names)])
+        self.bucket.requests.clear()
+
+    def talk(self, seconds: float, think_s: float) -> Talk:
+        """Let all agents send messages for so many seconds; each waits `think_s` between two of them."""
+        self.bucket.request_s = REQUEST_S
+        took: list[float] = []
+        end = time.perf_counter() + seconds
+
+        def live(number: int) -> None:
+            seq = 1
+            time.sleep(number / len(self.names))
+            while time.perf_counter() < end:
+                for _ in range(COMMITS):
+                    begun = time.perf_counter()
+                    self.log.append(self.names[number], seq, [_said(number, seq)])
+                    took.append(time.perf_counter() - begun)
+                    seq += 1
+                time.sleep(think_s)
+
+        spent = together(live, len(self.names))
+        self.bucket.request_s = 0
+        return Talk(took, spent)
+
+
 def measure(agents: int, seconds: float) -> list[Figure]:
     """Return the figures of so many agents in one shard."""
-    bucket = SlowBucket()
-    store = FileStore.create(ROOT, lambda: NOW, "bench", disk=ObjectDisk(bucket, ROOT), shards=1)
-    names = [f"agent-{number}" for number in range(agents)]
-    store.register_many(names, shared=True)
-    log = store.open_partition(store.partition_of(names[0]), "bench")
-    # The first commit of an agent removes its mark, which is not measured.
-    log.append_group([Append(name, 0, [_said(number, 0)]) for number, name in enumerate(names)])
-    bucket.requests.clear()
-    bucket.request_s = REQUEST_S
-    took: list[float] = []
-    end = time.perf_counter() + seconds
-
-    def live(number: int) -> None:
-        seq = 1
-        time.sleep(number / agents)
-        while time.perf_counter() < end:
-            for _ in range(COMMITS):
-                begun = time.perf_counter()
-                log.append(names[number], seq, [_said(number, seq)])
-                took.append(time.perf_counter() - begun)
-                seq += 1
-            time.sleep(THINK_S)
-
-    spent = together(live, agents)
-    messages = len(took) / COMMITS
-    puts = bucket.requests["put"]
-    bucket.request_s = 0
-    log.seal()
-    log.close()
-    bucket.request_s = REQUEST_S
-    reopened = FileStore(ROOT, lambda: NOW, disk=ObjectDisk(bucket, ROOT))
-    bucket.requests.clear()
+    shard = Shard(agents)
+    talk = shard.talk(seconds, THINK_S)
+    puts = shard.bucket.requests["put"]
+    shard.log.seal()
+    shard.log.close()
+    shard.bucket.request_s = REQUEST_S
+    reopened = FileStore(ROOT, lambda: NOW, disk=ObjectDisk(shard.bucket, ROOT))
+    shard.bucket.requests.clear()
     begun = time.perf_counter()
-    reader = reopened.reader(names[0])
-    reader.head(names[0])
+    reader = reopened.reader(shard.names[0])
+    reader.head(shard.names[0])
     cold = time.perf_counter() - begun
     request_ms = 1000 * REQUEST_S
+    per_s = talk.messages / talk.seconds
     return [
-        Figure("messages_per_s", messages / spent, "messages/s", agents / (THINK_S + COMMITS * REQUEST_S)),
-        Figure("puts_a_message", puts / messages, "puts", 1.0),
-        Figure("commit_ms_p50", 1000 * median(took), "ms", request_ms),
+        Figure("messages_per_s", per_s, "messages/s", agents / (THINK_S + COMMITS * REQUEST_S)),
+        Figure("puts_a_message", puts / talk.messages, "puts", 1.0),
+        Figure("commit_ms_p50", 1000 * median(talk.commit_s), "ms", request_ms),
         Figure("cold_read_ms", 1000 * cold, "ms", request_ms),
-        Figure("cold_requests", sum(bucket.requests.values()), "requests", 1.0),
+        Figure("cold_requests", sum(shard.bucket.requests.values()), "requests", 1.0),
     ]
 
 
