@@ -1,5 +1,8 @@
 """The archive of a cluster: search by meaning in a process of its own, and recovery after a kill."""
 
+import asyncio
+import os
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +16,7 @@ from everlog.events import Record
 from everlog.store import FileStore
 from tests.cluster.process_kills import host_of, kill
 from tests.contract.agent_functions import results
-from tests.contract.contract_agents import alive, assert_sound, calls, log, says, scripted
+from tests.contract.contract_agents import SCRIPTED, alive, assert_sound, calls, log, says, scripted, texts
 
 pytestmark = pytest.mark.ray
 
@@ -103,3 +106,42 @@ async def test_a_killed_archive_is_back_with_all_that_was_kept(opens: Any, folde
         assert index.check() == []
         index.close()
         assert len([record for record in log(system) if record.type == "archival_inserted"]) == 1
+
+
+@pytest.mark.long
+@pytest.mark.cluster
+@pytest.mark.parametrize("dies", [False, True], ids=["hangs", "hangs and dies"])
+@alive
+async def test_searches_that_an_archive_leaves_without_an_answer_hold_up_no_other_agent(
+    opens: Any, folder: Path, *, dies: bool
+) -> None:
+    """Two agents of a host search together while the archive hangs: each gets what words find, and reads that it is by
+    words; if the archive is killed meanwhile, its successor answers. An agent of the same host is answered before that.
+    Afterwards the archive answers.
+    """
+    kept = (KEEPS, says("Kept."))
+    by_words = calls("archival_memory_search", {"query": "Rex"})
+    replies = (*kept, *kept, SEARCHES, says("Done."), by_words, by_words, says("Done."), says("Done."), SEARCHES)
+    async with scripted(opens, *replies, says("Done."), placement="shared", shards=1) as (system, sam):
+        bob, eve = await system.agent("bob", SCRIPTED), await system.agent("eve")
+        for agent in (sam, bob):
+            await agent.send("go")
+            assert await system.runtime.unload(agent.agent_id)
+        await sam.send("the archive starts")
+        archive = await archive_of(folder).ready.remote()
+        os.kill(archive, signal.SIGSTOP)
+        try:
+            searching = [asyncio.ensure_future(agent.send("search")) for agent in (sam, bob)]
+            assert texts(await eve.send("Good morning!"), "message_sent")
+            assert not any(search.done() for search in searching)
+            if dies:
+                kill(archive)
+            for found in await asyncio.gather(*searching):
+                assert "Rex" in told(found)
+                assert ("by words alone" in told(found)) is not dies
+        finally:
+            if not dies:
+                os.kill(archive, signal.SIGCONT)
+        assert "Rex" in told(await sam.send("again"))
+        for name in ("sam", "bob", "eve"):
+            assert_sound(system, name)
