@@ -114,7 +114,6 @@ def _direct_needs(name: str, *, changed: bool) -> list[str]:
 
 
 _RECORDS = re.compile(r"\brecords\b")
-_FEW_RECORDS = "SELECT * FROM records WHERE list_contains($1::VARCHAR[], agent_id)"
 
 
 # A file must not end with a comment, which would hide the closing parenthesis.
@@ -142,8 +141,13 @@ def batch_query(name: str, *, few: bool = False, changed: bool = True, in_turns:
     query = _assembled(name, asked, changed=changed)
     if not few or not (_needs(name, changed=changed) or "wanted" in sql(name)):
         return query
+    return _of_few(query)
+
+
+def _of_few(query: str) -> str:
+    """Return a query that selects the rows of the agents in $1 first."""
     # A name of its own: the files have tables of theirs inside, and one of the same name would hide this one.
-    few_records = f"WITH few_records AS ({_FEW_RECORDS}),\n"
+    few_records = "WITH few_records AS (SELECT * FROM records WHERE list_contains($1::VARCHAR[], agent_id)),\n"
     return few_records + _RECORDS.sub("few_records", query).removeprefix("WITH ")
 
 
@@ -165,9 +169,9 @@ def context_by_bounds(*, few: bool) -> str:
     """Return `context_window` as of now, for agents without `CHANGES`, by rows of `memory_pressure` that are given: one
     list parameter for each column. `few` as for `batch_query`.
     """
-    answer = f"answer AS ({_RECORDS.sub('few_records' if few else 'records', sql('context_window', changed=False))})"
-    few_records = f"few_records AS ({_FEW_RECORDS}),\n" if few else ""
-    return f"WITH memory_pressure AS (SELECT {_GIVEN}),\n{few_records}{answer}\nSELECT * FROM answer"
+    answer = sql("context_window", changed=False)
+    query = f"WITH memory_pressure AS (SELECT {_GIVEN}),\nanswer AS ({answer})\nSELECT * FROM answer"
+    return _of_few(query) if few else query
 
 
 _FLEET_TIMES = {

@@ -2,7 +2,7 @@
 
 Run as `python -m bench.bucket.costs [--quick]`. The table of docs/reference/cluster.md is a run of it. The bucket is in
 memory, and each request takes 20 ms: the longer a request takes, the more commits share the next one. Counted are the
-requests of the log alone. Nothing is measured but counts.
+requests of the log alone; times are not figures here.
 """
 
 import sys
@@ -19,8 +19,8 @@ WRITE_USD, READ_USD = 5.0, 0.4
 """Dollars for a million puts or lists, and for a million gets or looks: S3 Standard in us-east-1, in 2026."""
 WRITES = ("list", "put")
 """Requests that cost as much as a put."""
-MESSAGE_BYTES = 9_000
-"""Bytes in the log of a message of a real conversation, with its model replies: a segment ends after so many."""
+MESSAGE_BYTES = 4_100
+"""Bytes of a message in the log, with its model replies, as `everlog fleet` prints them."""
 LOADS = (1, 20, 200, 1000)
 """Numbers of agents of a shard, each of which waits THINK_S between two messages; one agent alone does not wait."""
 
@@ -70,7 +70,7 @@ def _row(agents: int, found: Requests) -> Line:
     writes, reads = found.writes(), found.reads()
     requests = f"{writes:.3g} puts and lists, {reads:.3g} gets and looks"
     return Line(
-        f"{agents} agents",
+        f"agents: {agents}",
         f"${usd_a_million(writes, reads):.3g} a million",
         runs=f"{found.per_s:.3g} messages/s; {requests}",
     )

@@ -4,14 +4,14 @@ from collections import Counter
 
 import pytest
 
-from bench.bucket.costs import Requests, usd_a_million
+from bench.bucket.costs import MESSAGE_BYTES, Requests, usd_a_million
 from everlog.store.base.store_constants import SEGMENT_BYTES_MAX
 from tests.tidy.parsed_source import ROOT
 
 
 def test_a_message_pays_its_part_of_the_sealing() -> None:
     """A message that shares all requests with another pays half of them, and its part of those that seal a segment."""
-    talking, sealing = Counter(put=2, get=6), Counter(put=SEGMENT_BYTES_MAX // 9_000, list=0)
+    talking, sealing = Counter(put=2, get=6), Counter(put=SEGMENT_BYTES_MAX // MESSAGE_BYTES, list=0)
     found = Requests(1.0, 2, talking, sealing)
     assert found.writes() == pytest.approx(1 + 1, abs=0.001)
     assert found.reads() == 3
